@@ -79,9 +79,9 @@ const shareMin = 0.05;
 const usualCase = "connections-64";
 
 /**
- * What the service's CPU means for machines: the core-hours of a million searches, relative to those of the usual case, and how many
- * searches per second one busy core carries, also of each kind of process that takes a share that matters. Empty where CPU is not
- * measured.
+ * What the service's CPU means for machines: the core-hours of a million searches, relative to those of the usual case, and how
+ * many searches per second one busy core carries, also of each kind of process that takes a share that matters. Empty where CPU
+ * is not measured.
  */
 export function capacityReport(measured: readonly Measured[]): string {
   const own = measured.filter((one) => one.contestant === "serpmill" && medianOf(one, serviceCpuUs) !== undefined);
@@ -148,9 +148,10 @@ const comparedColumns: readonly Column[] = [
 ];
 
 /**
- * What has changed between two runs, as ratios of their medians: 1.00 is no change. "beyond spread" says whether the slowest round
- * of the one is faster than the fastest of the other; without it, a ratio may be chance. One round has no spread. "against BullMQ"
- * divides both by what bare BullMQ got in the same run, so that a machine that was busier in one of them matters less.
+ * What has changed between two runs, as ratios of their medians: 1.00 is no change. "beyond spread" says whether the slowest
+ * round of the one is faster than the fastest of the other; without it, a ratio may be chance. One round has no spread.
+ * "against BullMQ" divides both by what bare BullMQ got in the same run, so that a machine that was busier in one of them
+ * matters less.
  * @throws if no case is in both.
  */
 export function compareResults(before: Results, after: Results): string {

@@ -27,7 +27,8 @@ export interface ThroughputOptions {
 
 /**
  * Measures the cases. In each round those that need the same processes take turns, each with all of its contestants, so that
- * other work on the machine affects all of them. @throws {AnswersFailed} after the first answer with another status than the case has.
+ * other work on the machine affects all of them. @throws {AnswersFailed} after the first answer with another status than the
+ * case has.
  */
 export async function measureThroughput(run: Run, options: ThroughputOptions): Promise<Measured[]> {
   const postgres = await openPostgres(run.shutdown);

@@ -10,11 +10,11 @@ import { randomFaults } from "./random/report.ts";
 import { conclude, type Row, runCommand, say } from "./report.ts";
 import { scenarios } from "./scenarios/all.ts";
 
-// A crash point mostly waits for other processes to notice the death.
+// A crash point mostly waits until other processes notice the death.
 const stacksDefault = 6;
 const modelRunsDefault = 3_000;
 
-/** A Postgres for one command; each run inside has a database of its own. */
+/** Starts a Postgres for one command. Each run in it creates its own database. */
 async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promise<Row[]> {
   const postgres = await startPostgres();
   try {
@@ -46,7 +46,7 @@ const scenarioNames = scenarios.map(({ name }) => name).join(", ");
 
 const program = new Command("npm run faults --")
   .description(
-    "Tries to break every promise about money, with servers and processes of its own, and reports which ones held.",
+    "Tries to break every promise about money, with its own servers and processes, and reports which ones held.",
   )
   .showHelpAfterError();
 
@@ -64,17 +64,17 @@ program
 
 program
   .command("crash-points")
-  .description("kills a process at each step of a search, before and after the step, and audits the books")
+  .description("kills a process before and after each step of a search, and audits the ledger")
   .option("--only <text>", "only the cases whose name contains this, for example worker:settle:after")
-  .option("--stacks <n>", "how many stacks run cases side by side", parseWholeNumber(1), stacksDefault)
+  .option("--stacks <n>", "how many stacks run cases in parallel", parseWholeNumber(1), stacksDefault)
   .action(async (options: { only?: string; stacks: number }) => conclude(await crashPoints(options)));
 
 program
   .command("random")
-  .description("searches under random faults; each seed is a plan that can be repeated")
+  .description("searches under random faults; a seed fixes the plan")
   .option("--seed <n>", "the first seed", parseWholeNumber(0), Date.now() % 1_000_000)
-  .option("--seeds <n>", "how many seeds, one after the other", parseWholeNumber(1), 10)
-  .option("--searches <n>", "searches of each seed", parseWholeNumber(1), 1_000)
+  .option("--seeds <n>", "number of seeds, one after the other", parseWholeNumber(1), 10)
+  .option("--searches <n>", "searches per seed", parseWholeNumber(1), 1_000)
   .addOption(new Option("--only <fault>", "only this fault").choices(faultNames))
   .action(async (options: { seed: number; seeds: number; searches: number; only?: FaultName }) => {
     conclude(await randomFaults({ ...options, say }));
@@ -82,20 +82,20 @@ program
 
 program
   .command("money")
-  .description("sends random commands to the real scripts and functions, and compares them with a small model")
+  .description("sends random commands to the real scripts and functions, and compares each outcome with a small model")
   .option("--seed <n>", "the seed that a failed run printed", parseWholeNumber(-(2 ** 31), 2 ** 31 - 1))
-  .option("--runs <n>", "how many runs of up to 40 commands", parseWholeNumber(1), modelRunsDefault)
+  .option("--runs <n>", "number of runs, of up to 40 commands each", parseWholeNumber(1), modelRunsDefault)
   .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
 
 program
   .command("scenarios")
-  .description("measures each promised figure")
+  .description("measures the promised figures")
   .argument("[name]", `one of ${scenarioNames}; all by default`)
   .action(async (name?: string) => conclude(await measureScenarios(name)));
 
 program
   .command("mutants")
-  .description("plants known bugs in copies of the code, one after the other, and reports whether each is caught")
+  .description("plants known bugs in copies of the code, one after the other, and reports whether the tests catch each")
   .option("--only <name>", "only this mutant")
   .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
 

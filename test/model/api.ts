@@ -133,7 +133,10 @@ const endNames: Record<number, string> = {
   [Message.slot]: "the hold becomes a concurrency slot",
 };
 
-/** Published on a channel: it reaches the workers that listen now, and is not kept for later ones. The refund does not wait for it. */
+/**
+ * Published on a channel: it reaches the workers that listen now, and is not kept for later ones. The refund does not wait for
+ * it.
+ */
 function offerTelling(steps: Steps, index: number): void {
   const isHeard = steps.now.search(index).runs.some(isAsking);
   const name = "API of %: tells the workers that the caller is gone";

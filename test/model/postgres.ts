@@ -2,9 +2,10 @@ import { Decision, Reversed, type Search, type State } from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
 
 /**
- * Postgres: the functions of the ledger, each one transaction. Only what moves money raises the version. settle() locks the organization before it reads, so requests
- * are decided one after the other, and it is modelled as one atomic step. Several searches in one batch equal several calls
- * in that order; the running sum and the versions of a batch are tested against a real Postgres.
+ * Postgres: the functions of the ledger, each one transaction. Only what moves money raises the version. settle() locks the
+ * organization before it reads, so requests are decided one after the other, and it is modelled as one atomic step. Several
+ * searches in one batch equal several calls in that order; the running sum and the versions of a batch are tested against a
+ * real Postgres.
  */
 
 const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.index] ?? false;

@@ -30,8 +30,8 @@ export interface Sent extends Credit {
 }
 
 /**
- * settle.lua: stores the balance if it is newer, drops the hold or turns it into a concurrency slot, and changes the key's record. It
- * never makes a slot where there is no hold: the worker was faster.
+ * settle.lua: stores the balance if it is newer, drops the hold or turns it into a concurrency slot, and changes the key's
+ * record. It never makes a slot where there is no hold: the worker was faster.
  */
 export function settleHold(config: ModelConfig, state: State, search: Search, sent: Sent): void {
   const { kind } = sent;
@@ -56,7 +56,10 @@ function countUnpaid({ design }: ModelConfig, search: Search): void {
   search.unpaid = design.countsOnce ? 1 : search.unpaid + 1;
 }
 
-/** free-decided.lua: the holds of decided searches keep their concurrency slots and no mils, if the balance contains the decisions. */
+/**
+ * free-decided.lua: the holds of decided searches keep their concurrency slots and no mils, if the balance contains the
+ * decisions.
+ */
 export function freeDecided({ shared, searches }: State, decided: number, version: number): void {
   if (shared.copy === 0 || shared.copyVersion < version) return;
   for (const search of searches)
@@ -102,7 +105,9 @@ export function admit(config: ModelConfig, state: State, search: Search): Admiss
   return "held";
 }
 
-/** How a decided search ends in Redis: its hold is dropped; under a key the record gets the answer or the failure, or is freed. */
+/**
+ * How a decided search ends in Redis: its hold is dropped; under a key the record gets the answer or the failure, or is freed.
+ */
 export function endOf(isKeyed: boolean, search: Search, hasAnswer: boolean): number {
   if (!isKeyed) return Message.drop;
   if (hasAnswer) return Message.answer;

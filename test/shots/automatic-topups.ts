@@ -5,7 +5,10 @@ import type { BankAnswer } from "../harness/stubs/stripe-cards.ts";
 import type { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import type { PageState } from "./open-state.ts";
 
-/** The page of payments with a saved card, in each state of automatic top-ups. @param at the API with payments, and the page there. */
+/**
+ * The page of payments with a saved card, in each state of automatic top-ups. @param at the API with payments, and the page
+ * there.
+ */
 export async function automaticTopups(
   service: Service,
   stripe: StripeStub,

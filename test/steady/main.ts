@@ -1,4 +1,6 @@
-/** `npm run test:steady -- FILE`: runs a test file again and again on a busy machine, until it fails or has passed often enough. */
+/**
+ * `npm run test:steady -- FILE`: runs a test file again and again on a busy machine, until it fails or has passed often enough.
+ */
 import { availableParallelism } from "node:os";
 import { Command } from "commander";
 import { parseWholeNumber } from "../../commands/argument-parsers.ts";

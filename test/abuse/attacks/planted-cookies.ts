@@ -6,8 +6,8 @@ import type { Organization } from "../../harness/processes/service.ts";
 const usd10 = "10000";
 
 /**
- * A page on a sibling subdomain can plant cookies in the payer's browser, and a longer path makes the browser send them first. The
- * payer must not pay for the attacker's organization.
+ * A page on a sibling subdomain can plant cookies in the payer's browser, and a longer path makes the browser send them first.
+ * The payer must not pay for the attacker's organization.
  */
 export const plantedCookies: Attack = {
   name: "planted-cookies",

@@ -7,7 +7,10 @@ const connectMsMax = 60_000;
 const largeBytes = 100_000;
 const largePauseMs = 100;
 
-/** A connection that a well-behaved client has not: it reads only when told to, stops in the middle, closes one direction, or resets. */
+/**
+ * A connection that a well-behaved client has not: it reads only when told to, stops in the middle, closes one direction, or
+ * resets.
+ */
 export class Connection {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -116,7 +119,9 @@ export class Connection {
   }
 }
 
-/** Sends requests on one new connection, all before the first answer. @returns the whole answers that came within `idleMs` each. */
+/**
+ * Sends requests on one new connection, all before the first answer. @returns the whole answers that came within `idleMs` each.
+ */
 export async function exchange(url: string, requests: readonly string[], idleMs = 60_000): Promise<PartialResponse[]> {
   const connection = await Connection.open(url);
   connection.send(requests.join(""));

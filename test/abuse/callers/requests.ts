@@ -27,7 +27,9 @@ export function post(
 export const searchBytes = (by: Credential, query: object, headers?: Record<string, string>) =>
   post(by, "/v1/serp/search", query, headers);
 
-/** A tool call in the revision of MCP in which a caller cancels with a message. @param call.session makes the call cancellable. */
+/**
+ * A tool call in the revision of MCP in which a caller cancels with a message. @param call.session makes the call cancellable.
+ */
 export const toolCallBytes = (
   by: Credential,
   call: { id: number; session: string; query: object; meta?: Record<string, unknown> },

@@ -1,6 +1,9 @@
 import type { AttackStack } from "../attack-stack.ts";
 
-/** How many transactions the database has committed. Postgres counts those of an open connection late, so the API is replaced first. */
+/**
+ * How many transactions the database has committed. Postgres counts those of an open connection late, so the API is replaced
+ * first.
+ */
 export async function commitsOf({ service }: AttackStack): Promise<number> {
   await Promise.all(service.apis.splice(0).map((api) => api.destroy()));
   const sessions = `select count(*) as open from pg_stat_activity

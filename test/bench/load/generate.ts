@@ -9,7 +9,10 @@ const refusedStatus = 503;
 const tickMs = 1;
 const drainMsMax = 60_000;
 
-/** Sends a request and records its latency since `sinceMs`. @returns how long a caller that was refused should wait; 0 otherwise. */
+/**
+ * Sends a request and records its latency since `sinceMs`. @returns how long a caller that was refused should wait; 0
+ * otherwise.
+ */
 type Ask = (connection: Connection, request: SentRequest, sinceMs: number) => Promise<number>;
 
 /** Sends a load and measures the answers. It ends early after an answer that fails. */

@@ -17,7 +17,10 @@ export interface SentRequest {
 export const markOf = (request: RequestKind): string =>
   request === "refused" ? '"error"' : request === "usage" ? '"creditBalanceMils"' : '"creditsCharged"';
 
-/** The requests of a load, one after the other. Tokens take turns. Keywords and keys are never used again, in no later load either. */
+/**
+ * The requests of a load, one after the other. Tokens take turns. Keywords and keys are never used again, in no later load
+ * either.
+ */
 export function requestsOf({ request, tokens }: Pick<Load, "request" | "tokens">): () => SentRequest {
   const { method, path, headers, body } = shapeOf(request);
   const flat = tokens.map((token) => Object.entries({ ...headers, authorization: `Bearer ${token}` }).flat());

@@ -5,7 +5,7 @@ import type { Database } from "../../../shared/database/pool.ts";
 export interface Account {
   organizationId: string;
   decided: "charge" | "refund";
-  /** When it was decided, by the clock of this machine. */
+  /** When Postgres decided, by the clock of this machine. */
   decidedAtMs: number;
   reason: string | null;
   mils: number;
@@ -30,7 +30,7 @@ const entryRow = z.object({
 });
 const paidRow = z.object({ request_id: z.string(), key_hash: z.string() });
 
-/** Reads every decided search of these organizations, and the keys that paid. */
+/** Reads the decided searches of these organizations, and the keys that have paid. */
 export async function readAccounts(database: Database, organizationIds: readonly string[]): Promise<Accounts> {
   const entries = await database.query(
     `select organization_id, kind, amount_mils as mils, created_at, request_id, reason from ledger_entries
@@ -65,7 +65,7 @@ export async function readAccounts(database: Database, organizationIds: readonly
   return { byRequest, paidKeyHashes: paidKeys.map(({ key_hash }) => key_hash) };
 }
 
-/** Whether the search is charged and was not given back. */
+/** Whether the search is charged and the charge was not reversed. */
 export const isStanding = ({ decided, reversedFor }: Account) => decided === "charge" && reversedFor === undefined;
 
 /** How many charges of these organizations stand. */

@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { type Attempt, durationMs, type Evidence, wasUnreachable } from "./evidence.ts";
 
-/** The answers that callers have, compared with the ledger. Each function returns a sentence for every broken promise. */
+/** Compares the answers that callers got with the ledger. Each function returns a sentence per broken promise. */
 
-// While Postgres is away an API keeps trying to confirm what it delivered; two faults in a row end within this time.
+// While Postgres is unreachable an API retries its confirmations. Two faults in a row end within this time.
 const confirmMsMax = 20_000;
-// The clock of the caller and the moment of the kill are not read at once.
+// The end of the answer and the kill are not timed at once.
 const clockToleranceMs = 100;
 
 const answerBody = z.object({ creditsCharged: z.number(), query: z.object({ keyword: z.string() }) });
 
-/** A 200 whose charge is missing, wrong, of another organization, or was given back for another reason than doubt. */
+/** A 200 whose charge is missing, wrong, of another organization, or reversed for another reason than doubt. */
 export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[] =>
   attempts.flatMap(({ answer, organizationId, keyword, key, priceMils }) => {
     if (answer?.status !== 200) return [];
@@ -30,7 +30,7 @@ export const answersWithoutCharge = ({ attempts, accounts }: Evidence): string[]
       : [];
   });
 
-/** Answers of one request, or under one key, that are not the same bytes: also where Redis has lost everything between. */
+/** Answers of one request, or under one key, with different bytes. Redis may have lost its data in between. */
 export function unequalAnswers({ attempts }: Evidence): string[] {
   const answered = attempts.filter(({ answer }) => answer?.status === 200);
   const unequal = (name: string, same: readonly Attempt[]) =>
@@ -41,13 +41,13 @@ export function unequalAnswers({ attempts }: Evidence): string[] {
   return [...byRequest, ...byKey].flatMap(([name, same]) => unequal(name, same));
 }
 
-/** Answers whose charge was given back for lack of a confirmation: the one case that is in the caller's favour. */
+/** Answers whose charge was reversed because no confirmation came: the only error in the caller's favour. */
 export const answersInDoubt = ({ attempts, accounts }: Evidence): Attempt[] =>
   attempts.filter(
     ({ answer }) => answer?.status === 200 && accounts.byRequest.get(answer.requestId)?.reversedFor === "undelivered",
   );
 
-/** Doubt is only possible where the API was killed between the last byte and its confirmation. */
+/** An answer may be in doubt only if its API was killed between the last byte and the confirmation. */
 export const unfoundedDoubt = (evidence: Evidence): string[] =>
   answersInDoubt(evidence)
     .filter((attempt) => !wasKilledUnconfirmed(evidence, attempt))

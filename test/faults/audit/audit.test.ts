@@ -3,7 +3,7 @@ import type { Account } from "./accounts.ts";
 import { audit, totalsOf } from "./audit.ts";
 import { type Attempt, type AuditedApi, type Evidence, priceMils, statusesIn } from "./evidence.ts";
 
-/** One answered and charged search, whose evidence each test changes in one place. */
+/** The evidence of one answered and charged search. Each test changes one part of it. */
 
 const organizationId = "org_1";
 const keyword = "pumps";
@@ -124,7 +124,7 @@ test("an answer whose API was killed before its confirmation is in doubt, and th
   expect(totalsOf(doubtful)).toMatchObject({ charged: 0, reversed: 1, inDoubt: 1 });
 });
 
-test("a caller that disconnected may be charged for the answer that its API wrote", () => {
+test("a caller that disconnected may be charged for an answer that its API had sent", () => {
   const statuses = statusesIn([{ msg: "request", requestId: "r1", status: 200 }]);
   const attempts: Attempt[] = [{ ...unanswered, noAnswer: "disconnected" }];
   expect(audit(evidence({ attempts, apis: { ...api, statuses } }))).toEqual([]);

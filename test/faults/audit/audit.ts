@@ -12,17 +12,17 @@ import {
 import type { Evidence } from "./evidence.ts";
 
 /**
- * The auditor: compares what callers have, what the provider was asked, and the ledger, once all is at rest. It knows the
- * promises of the service and nothing of how they are kept.
+ * The auditor. Once all is at rest, it compares the answers that callers got, the provider's calls and the ledger. It knows the
+ * promises of the service, and nothing about the implementation.
  */
 
 export interface Totals {
   charged: number;
   refunded: number;
   reversed: number;
-  /** Answers that arrived and whose charge was given back, because their API was killed before it could confirm them. */
+  /** Answers that arrived and whose charges were reversed, because the API was killed before it could confirm the delivery. */
   inDoubt: number;
-  /** Pages of results that the provider returned for keywords that no caller was charged for. */
+  /** Pages that the provider returned for keywords without a charge. */
   unpaidPages: number;
 }
 
@@ -66,7 +66,7 @@ export async function ledgerViolations(service: Service): Promise<string[]> {
   return violations.map(({ rule, subject, found }) => `${rule}: ${subject}: ${found}`);
 }
 
-/** For runs in which no charge is given back: each answer is charged once, nothing else is, and the ledger is right. */
+/** Checks that each answer is charged once and nothing else is, and that the ledger is right. */
 export async function auditCharges(service: Service, organizationId: string, answers: number): Promise<string[]> {
   const entries = await service.ledgerOf(organizationId);
   const count = (kind: string) => entries.filter((entry) => entry.kind === kind).length;

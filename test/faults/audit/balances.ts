@@ -9,7 +9,7 @@ import type { AuditedCustomer } from "./evidence.ts";
 const repairMsMax = 15_000;
 const usageBody = z.object({ creditBalanceMils: z.number() });
 
-/** The balance is what grants and corrections made it, less what is charged; Postgres, Redis and every API agree on it. */
+/** The balance is all grants and corrections minus all standing charges. Postgres, Redis and every API agree on it. */
 export async function wrongBalances(
   { database, redis }: Service,
   customers: readonly AuditedCustomer[],
@@ -22,7 +22,7 @@ export async function wrongBalances(
         (account) => account.organizationId === organizationId && isStanding(account),
       );
       const expected = standing.reduce((left, charge) => left + charge.mils, grantedMils);
-      // Without a copy in Redis the next search makes one. An older copy is repaired by the reconciler's next rounds.
+      // Without a copy in Redis the next search makes one. The reconciler repairs an older copy.
       const copy = async () => {
         const balance = await redis.hget(keysOf(organizationId).balance, "balance");
         return balance === null ? expected : Number(balance);
@@ -41,7 +41,7 @@ export async function wrongBalances(
   return found.flat();
 }
 
-/** What the API says can be spent, as soon as the rate window allows the question. */
+/** The available balance that the API reports, once the rate window allows the request. */
 async function usageOf(apiUrl: string, token: string): Promise<number> {
   let body: unknown;
   await eventually(async () => {

@@ -2,9 +2,11 @@ import { createHash } from "node:crypto";
 import { isStanding } from "./accounts.ts";
 import { type Attempt, type Evidence, wasUnreachable } from "./evidence.ts";
 
-/** The charges in the ledger, compared with what callers have. Each function returns a sentence for every broken promise. */
+/** Compares the charges in the ledger with the answers that callers got. Each function returns a sentence per broken promise. */
 
-/** A charge stands although its caller got an error. Under a key the answer is still owed, so only unkeyed ones count. */
+/**
+ * Charges that stand although the caller got an error. Under a key the answer is still owed, so only charges without one count.
+ */
 export const chargedErrors = ({ attempts, accounts }: Evidence): string[] =>
   attempts.flatMap(({ answer, key, keyword }) => {
     const account = accounts.byRequest.get(answer?.requestId ?? "");
@@ -13,8 +15,8 @@ export const chargedErrors = ({ attempts, accounts }: Evidence): string[] =>
   });
 
 /**
- * Unkeyed charges that stand although no caller has the answer. That is right only where all bytes were handed to the
- * socket of a caller that had disconnected, which the API logs as 200, or where the API died before it could log it.
+ * Charges without a key that stand although no caller has the answer. That is right only if the API handed all bytes to the
+ * socket of a caller that had disconnected, which it logs as 200, or if it died before it could log that.
  */
 export function chargesWithoutAnswer(evidence: Evidence): string[] {
   const { attempts, accounts, apis } = evidence;
@@ -40,11 +42,11 @@ export function chargesWithoutAnswer(evidence: Evidence): string[] {
   return [...refused, ...tooMany];
 }
 
-/** Whether all bytes may have been handed to this caller's socket although it read no answer. */
+/** Whether the API may have handed all bytes to this caller's socket although the caller read no answer. */
 const couldNotReceive = (evidence: Evidence, attempt: Attempt): boolean =>
   !attempt.answer && (attempt.noAnswer === "disconnected" || wasUnreachable(evidence, attempt));
 
-/** Charges that were made before the provider had returned anything for the keyword. */
+/** Charges that came before the provider had returned anything for the keyword. */
 export function chargesBeforeResults({ attempts, accounts, providerCalls }: Evidence): string[] {
   const calls = Map.groupBy(providerCalls, ({ keyword }) => keyword);
   return attempts.flatMap(({ keyword, answer }) => {
@@ -64,10 +66,10 @@ export function keysChargedTwice({ attempts, accounts }: Evidence): string[] {
   });
 }
 
-// A search that was admitted before the charge may still ask: at a worker that was frozen for as long as a fault lasts.
+// A search that was admitted before the charge may still call the provider, at a worker that a fault had frozen.
 const askedAgainMsMin = 20_000;
 
-/** Keys that have paid, and whose provider was asked again: the answer was there, whatever Redis had lost. */
+/** Keys that have paid and for which the provider was called again, although Postgres had the answer. */
 export const keysAskedAgain = ({ attempts, accounts, providerCalls }: Evidence): string[] =>
   attempts.flatMap(({ keyword, key, answer }) => {
     const account = accounts.byRequest.get(answer?.requestId ?? "");
@@ -79,7 +81,7 @@ export const keysAskedAgain = ({ attempts, accounts, providerCalls }: Evidence):
       : [];
   });
 
-/** Keys that have paid, and whose answer no caller could fetch. */
+/** Keys that have paid and whose answer no caller got. */
 export function keysWithoutAnswer({ attempts, accounts }: Evidence): string[] {
   const answered = attempts.filter(({ answer }) => answer?.status === 200);
   const fetched = new Set(answered.map(({ key = "" }) => createHash("sha256").update(key).digest("hex")));

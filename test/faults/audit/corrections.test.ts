@@ -5,7 +5,7 @@ const entry: CorrectionEntry = { organizationId: "org_1", correctionId: "c1", mi
 const made: SentCorrection = { ...entry, made: 1, isMade: true };
 const refused: SentCorrection = { ...entry, correctionId: "c2", made: 0, isMade: false };
 
-test("a correction that was made once and one that was refused break no promise, also where an answer was lost", () => {
+test("a correction that was made once and one that was refused break no promise, even if a reply was lost", () => {
   expect(auditCorrections([made, refused], [entry])).toEqual([]);
   expect(auditCorrections([{ ...made, made: 0 }], [entry])).toEqual([]);
   expect(correctedMilsOf([made, refused, { ...made, mils: 5 }, { ...made, organizationId: "org_2" }], "org_1")).toBe(

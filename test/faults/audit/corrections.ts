@@ -1,18 +1,18 @@
 import { z } from "zod";
 import type { Database } from "../../../shared/database/pool.ts";
 
-/** A correction of a balance that an operator sent, perhaps several times with its id. */
+/** A correction that an operator sent, perhaps several times with the same id. */
 export interface SentCorrection {
   organizationId: string;
   correctionId: string;
   mils: number;
-  /** How many of its requests were answered that they made it; not those whose answer was lost. */
+  /** How many of its requests reported that they made it. Lost replies do not count. */
   made: number;
-  /** Whether any request was answered that it is made, by itself or by an earlier one. The others were refused. */
+  /** Whether any request reported that it is made, by itself or by an earlier one. Otherwise it was refused. */
   isMade: boolean;
 }
 
-/** A correction as the ledger has it. */
+/** A correction in the ledger. */
 export type CorrectionEntry = Pick<SentCorrection, "organizationId" | "correctionId" | "mils">;
 
 const entryRow = z.object({ organization_id: z.string(), grant_id: z.string(), mils: z.number() });
@@ -36,8 +36,8 @@ export async function readCorrections(
 }
 
 /**
- * Each correction that was accepted is in the ledger once, with its organization and amount; one that was refused is not, and
- * no other one is. @returns a sentence for every broken promise.
+ * Each accepted correction is in the ledger once, with its organization and amount. No other correction is.
+ * @returns a sentence per broken promise.
  */
 export function auditCorrections(sent: readonly SentCorrection[], entries: readonly CorrectionEntry[]): string[] {
   const known = new Set(sent.map(({ correctionId }) => correctionId));
@@ -57,6 +57,6 @@ export function auditCorrections(sent: readonly SentCorrection[], entries: reado
   return [...unknown.map(({ correctionId }) => `${correctionId} is in the ledger, and no operator sent it`), ...wrong];
 }
 
-/** What the corrections that were made added to the balance of an organization; below 0 if they took more away. */
+/** The sum of an organization's accepted corrections. */
 export const correctedMilsOf = (sent: readonly SentCorrection[], organizationId: string): number =>
   sent.reduce((sum, one) => (one.isMade && one.organizationId === organizationId ? sum + one.mils : sum), 0);

@@ -1,20 +1,23 @@
 import type { Attempt } from "./evidence.ts";
 import { isOf, limitThatRefused, type SpendingEntry, type SpendingEvidence, spentUpTo } from "./spending-evidence.ts";
 
-/** The 402s that name a limit, compared with the ledger. Each function returns a sentence for every broken promise. */
+/** Compares the 402s that name a limit with the ledger. Each function returns a sentence per broken promise. */
 
-// An entry has the time at which its transaction began. It counts once that ends, which a locked ledger delays.
+// An entry has the start time of its transaction. It counts from the commit, which a locked ledger delays.
 const commitMsMax = 20_000;
-// A hold stands until the deadline of its search, or until Postgres and Redis are back and it is swept.
+// A hold stands until the deadline of its search, or until it is swept after an outage of Postgres and Redis.
 const heldMsMax = 60_000;
 
 const epochMs = (ms: number) => performance.timeOrigin + ms;
 
-/** The refund of a search which had run. */
+/** The refund of a search that had run. */
 const refundOf = ({ answer }: Attempt, entries: readonly SpendingEntry[]) =>
   entries.find(({ kind, requestId }) => kind === "refund" && requestId === answer?.requestId);
 
-/** 402s before the search ran, for a limit that was never set, or that all charges, and all searches that may have been in flight, did not reach. */
+/**
+ * 402s before the search ran, for a limit that was never set, or that all charges and searches in flight together did not
+ * reach.
+ */
 export function refusalsBelowLimits({ entries, limits, attempts }: SpendingEvidence): string[] {
   return attempts.flatMap((attempt) => {
     const limit = limitThatRefused(attempt);
@@ -28,14 +31,14 @@ export function refusalsBelowLimits({ entries, limits, attempts }: SpendingEvide
     const untilMs = epochMs(attempt.endedAtMs) + heldMsMax;
     const before = entries.filter((entry) => isOf(ownerId)(entry) && entry.createdAtMs < sinceMs);
     const spentMils = spentUpTo(before, period).at(-1)?.spentMils ?? 0;
-    // The sweeper does not know whose token it was.
+    // The sweeper does not know the token of a search.
     const mayBeIts = (entry: SpendingEntry) =>
       isOf(ownerId)(entry) || (entry.organizationId === attempt.organizationId && entry.tokenId === null);
     const decided = entries.filter(
       (entry) =>
         mayBeIts(entry) && entry.kind !== "reversal" && sinceMs <= entry.createdAtMs && entry.createdAtMs <= untilMs,
     );
-    // If Redis and the API that waited lost a search, nothing decides it.
+    // A search that Redis and its API have lost gets no decision.
     const lost = attempts.filter(
       (other) =>
         other.organizationId === attempt.organizationId &&
@@ -51,8 +54,8 @@ export function refusalsBelowLimits({ entries, limits, attempts }: SpendingEvide
 }
 
 /**
- * 402s of searches that had run: the limit that they name was set by then and explains the refusal. Only one that changed while the
- * search ran is left out.
+ * 402s of searches that had run. The limit that they name must have been set by then and explain the refusal. A refusal names
+ * none if the limit changed while the search ran.
  */
 export function refusalsAtTheEnd({ entries, limits, attempts }: SpendingEvidence): string[] {
   return attempts.flatMap((attempt) => {
@@ -68,7 +71,7 @@ export function refusalsAtTheEnd({ entries, limits, attempts }: SpendingEvidence
       const sentAtMs = epochMs(attempt.sentAtMs) - commitMsMax;
       const version = own.findLast(({ createdAtMs }) => createdAtMs < sentAtMs)?.version ?? 0;
       const inForce = new Set(until.filter(({ toVersion }) => toVersion >= version).map((one) => one[period]));
-      // A settlement that is repeated counts anew, without what was given back meanwhile.
+      // A repeated settlement counts again, without the charges reversed meanwhile.
       const isLess = own.some(({ kind, version: at }) => kind === "reversal" && at > refund.version);
       return inForce.size > 1 || isLess ? [] : [`${subject} without its limit, which had not changed`];
     }

@@ -7,9 +7,8 @@ const restMsMax = 60_000;
 const confirmMsMax = 1_500;
 
 /**
- * Waits until nothing is in flight. Charges that no living API confirms are made to look old, so that the reconciler gives
- * them back.
- * @throws where something stays in flight.
+ * Waits until nothing is in flight. Charges that no running API confirms are backdated, so that the reconciler reverses them.
+ * @throws if something stays in flight.
  */
 export async function untilAtRest(service: Service, organizationIds: readonly string[]): Promise<void> {
   const isIdle = async () => {
@@ -21,7 +20,7 @@ export async function untilAtRest(service: Service, organizationIds: readonly st
   };
   await insist("no job and no hold is left", isIdle);
   const isConfirmed = async () => (await countUndelivered(service)) === 0;
-  // The living APIs confirm what they delivered.
+  // The running APIs confirm what they delivered.
   if (!(await becomes(isConfirmed, confirmMsMax))) {
     await service.age();
     await insist("no charge is left unconfirmed", isConfirmed);

@@ -3,11 +3,11 @@ import type { LimitName } from "../../../shared/credits/limits.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { Attempt } from "./evidence.ts";
 
-/** What is known about spending: the ledgers, the limits that were set, and the refusals that callers got. */
+/** The evidence about spending: the ledgers, the limits that were set, and the refusals that callers got. */
 
 /**
- * An entry of an organization's ledger that is about a search, or a refund, with the version behind which it was decided. A charge
- * has negative mils, a reversal positive ones.
+ * A ledger entry about a search, or a refund with the version after which it was decided. A charge has negative mils, a reversal
+ * positive ones.
  */
 export interface SpendingEntry {
   organizationId: string;
@@ -15,7 +15,7 @@ export interface SpendingEntry {
   requestId: string;
   kind: "charge" | "refund" | "reversal";
   mils: number;
-  /** Whose search it was; null where the process that ended it did not know. */
+  /** The token of the search; null if the process that ended it did not know the token. */
   tokenId: string | null;
   reason: string | null;
   /** By the clock of this machine. */
@@ -24,7 +24,7 @@ export interface SpendingEntry {
 
 export type Period = LimitName["period"];
 
-/** Limits of an organization or a token, and the versions of the ledger at which they may have been in force. */
+/** Limits of an organization or a token, with the ledger versions at which they may have been in force. */
 export interface LimitsInForce extends Record<Period, number | null> {
   organizationId: string;
   /** The id of the organization or the token. */
@@ -82,8 +82,8 @@ export const isOf = (ownerId: string) => (entry: SpendingEntry) =>
   entry.organizationId === ownerId || entry.tokenId === ownerId;
 
 /**
- * The mils spent in the period up to each entry. An entry that began before its neighbour of a new day counts with that, and a
- * reversal with its charge.
+ * The mils spent in the period up to each entry. An entry after one of the new day belongs to the new day even if its transaction
+ * began before midnight. A reversal counts with its charge.
  */
 export function spentUpTo(
   entries: readonly SpendingEntry[],
@@ -105,7 +105,7 @@ export function spentUpTo(
   });
 }
 
-/** The limits that may have been in force when an entry was made, or since an earlier one; infinite without one. */
+/** The limits that may have been in force at a version, or between `since` and it; infinite if there was none. */
 export const limitsAt = (
   limits: readonly LimitsInForce[],
   ownerId: string,
@@ -126,7 +126,7 @@ const limitRefusal = z.object({
   }),
 });
 
-/** The limit that refused a search; undefined for any other answer. */
+/** The limit that refused a search. */
 export interface RefusingLimit {
   isOfToken: boolean;
   period: Period;
@@ -134,6 +134,7 @@ export interface RefusingLimit {
   limitMils: number | undefined;
 }
 
+/** @returns undefined for any answer but a refusal by a limit. */
 export function limitThatRefused({ answer }: Attempt): RefusingLimit | undefined {
   if (answer?.status !== 402) return undefined;
   const { success, data } = limitRefusal.safeParse(JSON.parse(answer.text));

@@ -3,7 +3,7 @@ import type { Attempt } from "./evidence.ts";
 import { auditSpending } from "./spending.ts";
 import type { LimitsInForce, SpendingEntry, SpendingEvidence } from "./spending-evidence.ts";
 
-/** Two charged searches at a limit for two, and a third that it refused. Each test changes the evidence in one place. */
+/** The evidence of two charged searches at a limit for two, and of a third that it refused. Each test changes one part of it. */
 
 const organizationId = "org_1";
 const tokenId = "tok_1";
@@ -61,14 +61,14 @@ const broken = (changed: Partial<SpendingEvidence>) =>
     ...changed,
   }).join("\n");
 
-test("a limit that admits what it allows, refuses the next search and counts what was given back breaks no promise", () => {
+test("a limit that admits what it allows, refuses the next search and deducts reversals breaks no promise", () => {
   expect(broken({})).toBe("");
   expect(broken({ entries: [entry, second, refusal("daily_limit")] })).toBe("");
   const givenBack: SpendingEntry = { ...entry, version: 4, kind: "reversal", mils: 5 };
   expect(broken({ entries: [entry, second, givenBack, { ...entry, version: 5 }] })).toBe("");
 });
 
-test("a limit that is lowered while a search runs refuses it at its end without a limit of its own", () => {
+test("a limit that is lowered while a search runs may refuse that search at its end without naming a limit", () => {
   const lowered = { ...limit, day: 10, fromVersion: 3 };
   const limits = [{ ...limit, day: 15, toVersion: 3 }, lowered];
   const entries = [entry, second, refusal("daily_limit")];
@@ -82,7 +82,7 @@ test("charges of another day and another month do not count together", () => {
   expect(broken({ entries: [entry, second, later] })).toBe("");
 });
 
-test("a charge that may have come before a limit changed, or after it, is within the larger one", () => {
+test("a charge that may have come before or after a change of its limit may reach the larger limit", () => {
   const raised = { ...limit, day: 15, fromVersion: 4 };
   const entries = [entry, second, { ...entry, version: 4 }];
   const limits = [{ ...limit, toVersion: 4 }, raised];

@@ -3,12 +3,11 @@ import { priceMils } from "./evidence.ts";
 import { refusalsAtTheEnd, refusalsBelowLimits } from "./limit-refusals.ts";
 import { isOf, limitsAt, periods, type SpendingEvidence, spentUpTo } from "./spending-evidence.ts";
 
-// Until then a search is charged by the limits that admitted it, if these are larger.
+// For so long a search is charged by the limits that admitted it, if these are larger.
 const searchMsMax = 30_000;
 
-/** What limits and scopes promise, compared with the ledger. Each function returns a sentence for every broken promise. */
+/** Compares the promises of limits and scopes with the ledger. Each function returns a sentence per broken promise. */
 
-/** @returns a sentence for every broken promise. */
 export const auditSpending = (evidence: SpendingEvidence): string[] =>
   [
     chargesBeyondLimits,
@@ -19,10 +18,7 @@ export const auditSpending = (evidence: SpendingEvidence): string[] =>
     answersAgainstScopes,
   ].flatMap((check) => check(evidence));
 
-/**
- * Charges after which more was spent than any limit allowed that was in force since their search may have begun, whatever was
- * given back later.
- */
+/** Charges that exceed every limit that may have been in force since their search began, whatever was reversed later. */
 export function chargesBeyondLimits({ entries, limits }: SpendingEvidence): string[] {
   return [...new Set(limits.map(({ ownerId }) => ownerId))].flatMap((ownerId) =>
     periods.flatMap((period) =>
@@ -39,7 +35,7 @@ export function chargesBeyondLimits({ entries, limits }: SpendingEvidence): stri
   );
 }
 
-/** Answers that Postgres refused to charge for a limit although every limit left their price. */
+/** Answers that Postgres refused to charge because of a limit although every limit left room for them. */
 export function refundsBelowLimits({ entries, limits }: SpendingEvidence): string[] {
   const refused = entries.filter(({ kind, reason }) => kind === "refund" && limitBehind(reason ?? undefined));
   return refused.flatMap((refund) => {
@@ -65,7 +61,7 @@ export const chargesWithoutScope = ({ entries, searchTokenIds }: SpendingEvidenc
         `version ${version} of ${organizationId} charges ${tokenId}, which may not search`,
     );
 
-/** A token without the scope gets no answer and no 402, and its 401 names the scope. Another one gets no 401. */
+/** A token without the scope gets neither an answer nor a 402, and its 401 names the scope. Other tokens get no 401. */
 export const answersAgainstScopes = ({ attempts, searchTokenIds }: SpendingEvidence): string[] =>
   attempts.flatMap(({ answer, tokenId, keyword }) => {
     if (!answer || ![200, 401, 402].includes(answer.status)) return [];

@@ -3,7 +3,7 @@ import { listPlans } from "../../../shared/credits/plans.ts";
 import { depthMax, pagesOf } from "../../../shared/query/depth.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
-/** An organization leaves at most as many provider calls unpaid as its plan allows, and those that were in flight then. */
+/** Organizations that left more provider calls unpaid than their plan allows, apart from those that were in flight then. */
 export async function tooManyUnpaid(
   { database, redis }: Service,
   organizationIds: readonly string[],

@@ -11,12 +11,12 @@ const deathMsMax = 20_000;
 const copyMsMax = 15_000;
 
 /**
- * Audits a case that is at rest: the books, and what the case itself expects.
+ * Audits a case at rest: the ledger, and what the case itself expects.
  * @param lateMsMax how long after its deadline an answer may arrive.
  */
 export async function auditCase(run: CaseRun, lateMsMax: number): Promise<{ broken: string[]; seen: string }> {
   const { stack, customer } = run;
-  // At rest a process may still have to die: the next leader of the maintenance, once the lease of the dead one is over.
+  // One process may still have to die: the next maintenance leader, once the lease of the dead one has expired.
   await becomes(async () => run.deaths.length >= run.deathsDue, deathMsMax);
   await stack.untilReady();
 
@@ -58,7 +58,7 @@ function summaryOf({ attempts, stack }: CaseRun, totals: Totals): string {
     `${last?.answer?.status ?? "no answer"} at attempt ${attempts.length}`,
     `longest ${(longestMs / 1_000).toFixed(1)} s`,
     `${totals.charged} charged`,
-    ...(totals.inDoubt > 0 ? ["in doubt: given back"] : []),
+    ...(totals.inDoubt > 0 ? ["in doubt: reversed"] : []),
     `${stack.calls.length} provider calls`,
   ].join(", ");
 }
@@ -69,7 +69,7 @@ function missingDeaths({ deaths, deathsDue, strayDeaths }: CaseRun): string[] {
   return [...strayDeaths, `${deaths.length} of ${deathsDue} processes died at their point: ${points || "none"}`];
 }
 
-/** Whether callers have an answer, and whether it is charged, as the case says. Redis kept its memory all the time. */
+/** Whether callers got an answer, and whether it is charged, as the case expects. Redis kept its data. */
 function unexpectedOutcome(run: CaseRun, { accounts }: Evidence): string[] {
   const { ends, keyed } = run.case;
   const texts = run.attempts.flatMap(({ answer }) => (answer?.status === 200 ? [answer.text] : []));
@@ -87,7 +87,7 @@ function unexpectedOutcome(run: CaseRun, { accounts }: Evidence): string[] {
   ];
 }
 
-/** What was paid under a key is replayed by every API, byte for byte, and costs nothing. */
+/** Every API replays what was paid under the key, byte for byte. */
 async function unfetchedKey({ stack, customer, attempts, key = "", keyword }: CaseRun): Promise<string[]> {
   const first = attempts.find(({ answer }) => answer?.status === 200)?.answer?.text;
   const broken = await Promise.all(
@@ -111,14 +111,14 @@ async function unfetchedKey({ stack, customer, attempts, key = "", keyword }: Ca
   return broken.flat();
 }
 
-/** A leader that begins makes a copy of every balance in Redis. */
+/** A new leader stores every balance in Redis. */
 async function missingCopy({ stack, customer }: CaseRun): Promise<string[]> {
   const { balance } = keysOf(customer.organizationId);
   const isThere = await becomes(async () => (await stack.service.redis.exists(balance)) === 1, copyMsMax);
   return isThere ? [] : ["no worker copied the balance to Redis"];
 }
 
-/** Redis counted the searches against the limits of their token, and holds nothing against them any more. */
+/** Redis has counted the searches against the limits of their token, and no hold is left. */
 async function heldByToken({ stack, customer }: CaseRun): Promise<string[]> {
   const { organizationId, tokenId } = customer;
   const { [tokenId]: spent, ...held } = await stack.service.redis.hgetall(keysOf(organizationId).tokens);
@@ -126,7 +126,7 @@ async function heldByToken({ stack, customer }: CaseRun): Promise<string[]> {
   return spent === undefined ? [...left, "Redis does not know what the token spent"] : left;
 }
 
-/** The provider is called once for each search, again for each run that takes over, and once more where it failed. */
+/** The provider may be called once per search, once per run that takes over, and once per failed call. */
 function needlessCalls(
   { stack, deaths, twinDeaths, keyword }: CaseRun,
   { charged, refunded, reversed }: Totals,

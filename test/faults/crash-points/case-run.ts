@@ -12,10 +12,10 @@ import type { Order, Point } from "./points.ts";
 
 const retryForMs = 60_000;
 const slowMs = 1_500;
-// Of two calls, so that the search takes longer than a stopping worker waits, and neither call longer than it may.
+// The search makes two such calls: together they outlast the wait of a stopping worker, and each stays within its timeout.
 const halfAStopMs = 6_500;
 
-/** One run of a case: who has to die where, what the callers sent, and what they saw. */
+/** One run of a case: which process dies where, what the callers sent, and what they saw. */
 export class CaseRun {
   readonly stack: IsolatedStack;
   readonly case: Case;
@@ -26,7 +26,7 @@ export class CaseRun {
   readonly attempts: Attempt[] = [];
   /** Processes that died at the point of the case. */
   readonly deaths: { kind: "api" | "worker"; point: Point }[] = [];
-  /** Second workers that were at the point already when the first died. */
+  /** Second workers that had already reached the point when the first one died. */
   twinDeaths = 0;
   /** Processes that killed themselves at another point. */
   readonly strayDeaths: string[] = [];
@@ -137,7 +137,7 @@ export class CaseRun {
     }
   }
 
-  /** Frozen workers go on, and dead ones are replaced. */
+  /** Resumes frozen workers, and replaces dead ones. */
   #letWorkersRun(): void {
     for (const worker of this.stack.workers) {
       worker.restartsOnExit = true;
@@ -162,7 +162,7 @@ export class CaseRun {
     const point = kind === "api" ? this.case.apis[process.number] : this.case.workers[this.#workerDeaths];
     if (!point || !diedAt(exit, point)) {
       const last = this.deaths.findLast((death) => death.kind === kind);
-      // Both workers were at the step before the second could be ordered not to die: one more death, which must not matter.
+      // Both workers were at the step before the order of the second was withdrawn. One more death must not matter.
       if (last && diedAt(exit, last.point)) this.twinDeaths += 1;
       else this.strayDeaths.push(`${process.name} ended with ${signal}: ${run.stderr.slice(0, 300)}`);
       return;
@@ -175,7 +175,7 @@ export class CaseRun {
   #afterWorkerDeath(): void {
     const { plot } = this.case;
     this.#workerDeaths += 1;
-    // As after a minute without a leader: the next one stores all balances again.
+    // Makes the next leader store all balances again, as after a minute without a leader.
     if (this.case.name.startsWith("maintenance:store")) void this.stack.service.redis.del(resyncKey);
     for (const worker of this.stack.workers) void worker.arm(this.#workerOrder);
     if (plot === "charged late") for (const worker of this.stack.workers) worker.freeze();

@@ -2,28 +2,27 @@ import type { Edge, Point, Step } from "./points.ts";
 
 /**
  * Every crash point: process, step, edge, with and without an Idempotency-Key (and so with and without a retry by the
- * caller), at the first delivery of the job and at the second. Left out is only what cannot happen, or equals another
- * case:
+ * caller), at the first delivery of the job and at the second. Left out are only cases that cannot happen or equal another:
  *
  * - identity, seed, store, admit, enqueue, poll of an API at the second delivery without a key: the search is not repeated,
  *   and an API passes these steps once, before any worker.
  * - enqueue after, store after, arrive, confirm, respond after, at the second delivery by a retry: the first run got so far
- *   that the retry finds the search done, is answered from the key, or is not sent. After a worker's death arrive, respond
- *   and confirm are covered.
- * - arrive before: the read of the inbox was sent long before there is an answer, and reading leaves no trace. The
- *   worker's "answer after" and the API's "arrive after" enclose it.
- * - amid, except for the 200: every other message is so short, or built so, that the other side takes all of it or nothing.
- *   A pipeline is neither: it is cut at each of its commands.
- * - answer before: the answer is sent right behind settle.lua, so it equals "drop after" to the byte.
- * - look, and fetch, at the second delivery: they read and change nothing, so it equals the first.
- * - confirm, reverse, undelivered charges with a key: a charge under a key is never given back.
+ *   that the retry finds the search done, is answered from the key, or is not sent. The deaths of workers cover arrive,
+ *   respond and confirm.
+ * - arrive before: the read of the inbox was sent long before there is an answer, and it changes nothing. It lies between the
+ *   worker's "answer after" and the API's "arrive after".
+ * - amid, except for the 200: the other side receives all of any other message or nothing. A pipeline is cut at each of its
+ *   commands instead.
+ * - answer before: the answer is sent right after settle.lua, so it equals "drop after".
+ * - look, and fetch, at the second delivery: they only read, so it equals the first.
+ * - confirm, reverse, undelivered charges with a key: a charge under a key is never reversed.
  * - a disconnect with a key: it changes nothing.
  * - settle and drop of a late API at the second delivery: the retry waits for the first run, and with no worker for two
  *   deadlines it is refused before any step.
  * - finish after, at the second delivery: the job is removed, so there is none.
- * - the maintenance's reverse after, and its drop after, at the second delivery: the first leader has reversed, or dropped
- *   the hold, so the next one finds nothing to do.
- * - the reads of sweeper and reconciler: they change nothing, so they equal the "before" of what follows.
+ * - the maintenance's reverse after, and its drop after, at the second delivery: the first leader has reversed the charge or
+ *   dropped the hold, so the next one finds nothing to do.
+ * - the reads of sweeper and reconciler: they change nothing, so they equal the "before" of the next step.
  */
 export interface Case {
   name: string;
@@ -32,7 +31,7 @@ export interface Case {
   delivery: 1 | 2;
   /** Where the first API dies, and the second. */
   apis: readonly Point[];
-  /** Where the first worker that gets there dies, and where the second dies after that. */
+  /** Where the first worker that gets there dies, and where the next one dies. */
   workers: readonly Point[];
   ends: End;
   deadlineMs: number;
@@ -47,17 +46,17 @@ export type Plot =
   | "disconnect" // the caller disconnects during the provider's call
   | "charged disconnect" // the caller disconnects after a worker died after its charge
   | "repeat" // a second request under the key, at the other API, while the first runs
-  | "stopping" // every worker that calls the provider is asked to stop while it waits for the answer
+  | "stopping" // each worker gets SIGTERM while it waits for the provider
   | "no second answer" // the provider fails the second run's calls
   | "maintenance starts"; // Redis lost its copy of the balance, and both workers are new
 
-/** What the caller has in the end, and the money. In doubt: the answer arrived and the charge was given back. */
+/** The outcome for the caller. In doubt: the answer arrived and the charge was reversed. */
 export type End = "answered" | "unanswered" | "in doubt";
 
-// A take-over takes 5.5 s. Two may be needed before the API stops waiting, the second while both workers start again. Where
-// there is none, the wait is short.
+// A take-over takes 5.5 s. There may be two before the API stops waiting, the second while both workers restart. Cases without
+// take-overs use the short deadline.
 const longMs = 24_000;
-// A stopping worker waits 10 s before it gives its jobs back, and two may have to, one after the other.
+// A stopping worker waits 10 s before it hands its jobs back, and two may do so one after the other.
 const stoppingMs = 45_000;
 const shortMs = 4_000;
 
@@ -107,13 +106,13 @@ function apiCases(): Case[] {
 
 const byRetry = { keyed: true, delivery: 2, workers: [], deadlineMs: shortMs, ends: "answered" } as const;
 
-/** An API's death breaks the connection of its caller, except at the last steps. */
+/** The death of an API breaks its caller's connection, except at the last steps. */
 function endOf(keyed: boolean, { step, edge }: Point): End {
   if (keyed || (step === "confirm" && edge === "after")) return "answered";
   return step === "confirm" || (step === "respond" && edge === "after") ? "in doubt" : "unanswered";
 }
 
-/** The ways in which an API gives up: its deadline passed, or its caller disconnected. */
+/** An API gives up a search: its deadline passed, or its caller disconnected. */
 function undoCases(): Case[] {
   const lost = { keyed: false, delivery: 1, workers: [], deadlineMs: shortMs, ends: "unanswered" } as const;
   const late = kinds.flatMap((keyed) =>
@@ -130,7 +129,7 @@ function undoCases(): Case[] {
     ...bothOf("remove", "announce", "settle", "drop").map((at) =>
       named("api", at, "disconnect", { ...lost, plot: "disconnect", apis: [at] }),
     ),
-    // The worker that runs the disconnected search dies, and the next one ends it without asking the provider.
+    // The worker that runs the disconnected search dies, and the next one ends the search without calling the provider.
     ...bothOf("settle", "drop", "finish")
       .filter(({ step, edge }) => step !== "finish" || edge === "before")
       .map((at) =>
@@ -182,7 +181,9 @@ function workerCases(): Case[] {
   return [...searches, ...stopping];
 }
 
-/** The second run of a charged search gets no answer: without a key the API gives the charge back, under a key it is owed. */
+/**
+ * The second run of a charged search gets no answer. Without a key the API reverses the charge; under a key it owes the answer.
+ */
 function failingCases(): Case[] {
   const failing = { delivery: 2, plot: "no second answer", deadlineMs: longMs } as const;
   const run = [...bothOf("drop"), point("answer", "after")];

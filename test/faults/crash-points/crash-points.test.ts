@@ -5,28 +5,28 @@ import { runCrashPoints } from "./run.ts";
 
 /** One case for each way to recover; `npm run faults -- crash-points` runs all of them. */
 const chosen = [
-  "worker:settle:after, no key, first delivery", // another worker takes over, and finds the charge
-  "worker:lease:after, no key, first delivery", // the lease expires, and another worker asks the provider
+  "worker:settle:after, no key, first delivery", // another worker takes over and finds the charge
+  "worker:lease:after, no key, first delivery", // the lease expires, and another worker calls the provider
   "api:enqueue:before, no key, first delivery", // the sweeper ends the hold
   "api:respond:before, key, first delivery", // the caller's retry is answered from the key
-  "api:confirm:before, no key, first delivery", // in doubt, the reconciler gives the charge back
+  "api:confirm:before, no key, first delivery", // in doubt: the reconciler reverses the charge
 ];
 
-test("a process that dies at a step of a search's path leaves books that balance, and its caller pays for what arrived", {
+test("when a process dies at any step of a search, the ledger stays right and its caller pays only for answers that arrived", {
   timeout: 240_000,
 }, async () => {
   const rows = await runCrashPoints({
     postgresUrl: inject("postgresUrl"),
     among: cases.filter(({ name }) => chosen.includes(name)),
     stacks: 2,
-    lateMsMax: 60_000, // How fast answers are is measured by the command and not tested here.
+    lateMsMax: 60_000, // The command measures how fast answers are.
     say: () => undefined,
   });
   expect(rows.filter(({ held }) => !held)).toEqual([]);
   expect(rows.map(({ what }) => what).toSorted()).toEqual(chosen.toSorted());
 });
 
-test("every step of a search's path has a crash point before it and after it", () => {
+test("every step of a search has a crash point before and after it", () => {
   const covered = new Set(
     cases.flatMap(({ apis, workers }) => [...apis, ...workers].map((at) => `${at.step}:${at.edge}`)),
   );

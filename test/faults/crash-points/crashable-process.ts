@@ -6,9 +6,9 @@ import { lastWords, type Order, type Point } from "./points.ts";
 const preload = `--import=${new URL("./preload.ts", import.meta.url).href}`;
 const acknowledgeMsMax = 20_000;
 
-/** A supervised API or worker that kills itself at the step that it is ordered to. */
+/** A supervised API or worker that kills itself at the step that its order names. */
 export class CrashableProcess extends SupervisedProcess {
-  /** What the next run is ordered before any other code of it runs. */
+  /** The order that the next run gets before any of its code runs. */
   order: Order = null;
 
   constructor(kind: "api" | "worker", number: number, environment: Record<string, string>) {
@@ -19,7 +19,7 @@ export class CrashableProcess extends SupervisedProcess {
       ipc: true,
       expectedStderr: /^killed itself \w+ \w+\n$/,
       onStart: ({ child }) => {
-        child.on("error", () => undefined); // An order that did not arrive: the process had just died.
+        child.on("error", () => undefined); // The process died before it got the order.
         child.send({ order: this.order });
       },
     });
@@ -27,7 +27,7 @@ export class CrashableProcess extends SupervisedProcess {
     this.start();
   }
 
-  /** Orders the current run where to die, and waits until it has acknowledged that. */
+  /** Sends an order to the running process, and waits until it is acknowledged. */
   async arm(order: Order): Promise<void> {
     this.order = order;
     const child = this.run?.child;
@@ -44,6 +44,6 @@ export class CrashableProcess extends SupervisedProcess {
   }
 }
 
-/** Whether a run killed itself at this point, as it was ordered to. */
+/** Whether a run killed itself at this point. */
 export const diedAt = ({ run, signal }: ProcessExit, point: Point) =>
   signal === "SIGKILL" && run.stderr.endsWith(lastWords(point));

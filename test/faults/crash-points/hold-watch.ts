@@ -5,9 +5,8 @@ import type { Service } from "../../harness/processes/service.ts";
 const pollMs = 200;
 
 /**
- * Polls the holds of the one organization that searches. A search without a hold must have its deciding entry in Postgres,
- * because Postgres decides before a hold is dropped. At rest a violation would not show any more; until then the mils
- * could have been spent twice.
+ * Polls the holds of the organization that searches. Postgres decides before a hold is dropped, so a search without a hold must
+ * have its deciding entry. A violation lets the mils be spent twice, and does not show at rest.
  */
 export class HoldWatch {
   readonly broken = new Set<string>();
@@ -29,13 +28,13 @@ export class HoldWatch {
   async #poll(): Promise<void> {
     const { redis } = this.#service;
     const jobs = await Promise.all([queueKeys.waiting, queueKeys.running].map((list) => redis.lrange(list, 0, -1)));
-    // A job is enqueued after its hold was placed.
+    // The hold is placed before the job is enqueued.
     for (const requestId of jobs.flat()) this.#seen.add(requestId);
     const { held: _, ...open } = await redis.hgetall(keysOf(this.#organizationId).holds);
     const dropped = [...this.#seen].filter((requestId) => !(requestId in open));
     for (const requestId of Object.keys(open)) this.#seen.add(requestId);
     if (dropped.length === 0) return;
-    // The ledger is read after the holds: what had been dropped then is decided by now.
+    // The ledger is read after the holds, so it must contain the decisions about dropped ones.
     const entries = await this.#service.ledgerOf(this.#organizationId);
     const decided = new Set(entries.map(({ requestId }) => requestId));
     for (const requestId of dropped) {

@@ -10,15 +10,15 @@ import { reply, type SerperStub, startSerperStub } from "../../harness/stubs/ser
 import type { ProviderCall } from "../audit/evidence.ts";
 import { CrashableProcess } from "./crashable-process.ts";
 
-/** What the provider does with its `nth` call of a case: how long it takes, and whether it fails. */
+/** How the provider handles the `nth` call of a case: its delay, and whether it fails. */
 export type Behaviour = (nth: number) => { ms: number; fails: boolean };
 
 const usual: Behaviour = () => ({ ms: 50, fails: false });
 const grantedMils = 1_000;
 
 /**
- * A whole service of its own in which cases run one after the other: a database, a Redis, a provider, two APIs and two
- * workers that can be ordered where to die.
+ * An isolated service in which cases run one after the other: a database, a Redis, a provider, and two APIs and two workers that
+ * can be ordered to die.
  */
 export class IsolatedStack {
   readonly service: Service;
@@ -62,7 +62,7 @@ export class IsolatedStack {
     return [...this.apis, ...this.workers];
   }
 
-  /** Makes every process run without an order to die, and the provider answer as usual. */
+  /** Makes every process run without an order, and the provider answer as usual. */
   async ready(): Promise<void> {
     this.behaviour = usual;
     this.onCall = () => undefined;
@@ -81,8 +81,8 @@ export class IsolatedStack {
   }
 
   /**
-   * An organization with credit, and limits that let it spend that credit, for itself and its token. Redis has a copy of its
-   * balance and of what both spent, unless it is to be cold.
+   * Creates an organization with credit, and with limits on itself and its token that allow it to spend that credit. Redis knows
+   * its balance and what both spent, unless it is cold.
    */
   async customer(options: { cold: boolean }): Promise<Organization & { grantedMils: number }> {
     const { database, redis } = this.service;
@@ -101,7 +101,7 @@ export class IsolatedStack {
     await this.service.stop();
   }
 
-  // No two answers are alike, so a repeat that was searched again does not pass for the remembered one.
+  // All answers differ, so that a new search does not pass for a replay.
   async #answer(keyword: string, send: (json: unknown, status: number) => void): Promise<void> {
     const call = { keyword, answeredAtMs: Number.POSITIVE_INFINITY };
     this.calls.push(call);

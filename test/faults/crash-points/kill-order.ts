@@ -7,17 +7,17 @@ export function arm(next: Order): void {
   order = next;
 }
 
-/** The edge of this step at which this process has to die, if it is this step. */
+/** The edge at which this process has to die, if the order names this step. */
 export function edgeAt(step: Step): Edge | undefined {
   return order?.step === step ? order.edge : undefined;
 }
 
-/** Whether a message concerns the organization of the order. Work for others goes on. */
+/** Whether a message is about the organization of the order. Other work continues. */
 export const isAbout = (sent: string) => order !== null && sent.includes(order.organizationId);
 
-/** Ends this process as the kernel would: no buffer is flushed and no further line of it runs. */
+/** Kills this process: no buffer is flushed and no further line runs. */
 export function die(): never {
   if (order) writeSync(2, lastWords(order));
   process.kill(process.pid, "SIGKILL");
-  for (;;); // The signal may need another thread's turn to arrive.
+  for (;;); // The signal may take a moment to arrive.
 }

@@ -1,14 +1,13 @@
 import { z } from "zod";
 
 /**
- * The steps of a search's path at which a process can be ordered to kill itself. Each is a message that the process sends
- * or an answer that it writes. What it does between two of them has no effect outside, so dying there is the same as
- * dying before the next one.
+ * The steps of a search at which a process can be ordered to kill itself. Each is a message or an answer that the process sends.
+ * Between two steps nothing has an effect outside, so a death there equals a death before the next step.
  */
 export const steps = [
   // The API.
   "identity", // Postgres: whose token this is
-  "seed", // Postgres: the balance that Redis has no copy of
+  "seed", // Postgres: the balance, if Redis has no copy
   "look", // Postgres: whether the key has paid
   "fetch", // Postgres: the answer under the key
   "admit", // Redis: admit.lua
@@ -18,24 +17,24 @@ export const steps = [
   "confirm", // Postgres: the answer was delivered
   "poll", // Redis: the outcome of the first request under the key
   "remove", // Redis: the job of a caller who disconnected
-  "announce", // Redis: the message to the workers that the caller disconnected
+  "announce", // Redis: tells the workers that the caller disconnected
   // The worker.
   "take", // Redis: the worker takes a job
   "lease", // Redis: the lease to call the provider for all equal searches
   "ask", // HTTP: the provider
-  "unlease", // Redis: the end of the lease, without waiters
+  "unlease", // Redis: the end of a lease without waiters
   "answer", // Redis: the answer into the inbox
   "finish", // Redis: the job is done
-  "release", // Redis: a stopping worker gives the job back
+  "release", // Redis: a stopping worker hands the job back
   // Both, and the maintenance.
   "settle", // Postgres: the deciding entry, and the answer under a key
   "drop", // Redis: settle.lua with holds to end
-  "reverse", // Postgres: a charge is given back
+  "reverse", // Postgres: a charge is reversed
   "store", // Redis: settle.lua with nothing but a newer balance
 ] as const;
 export type Step = (typeof steps)[number];
 
-/** Before the message is sent; after half of it, where it is long enough; after its reply has arrived, unread. */
+/** Before the message is sent; after half of it, if it is long; after its reply has arrived, unread. */
 const edges = ["before", "amid", "after"] as const;
 export type Edge = (typeof edges)[number];
 
@@ -44,11 +43,11 @@ export interface Point {
   edge: Edge;
 }
 
-/** What a process is ordered: where to die, and in the work for which organization; `null` to stay alive. */
+/** An order: at which step to die, in the work for which organization; `null` to stay alive. */
 export const orderMessage = z.object({
   order: z.object({ step: z.enum(steps), edge: z.enum(edges), organizationId: z.string() }).nullable(),
 });
 export type Order = z.infer<typeof orderMessage>["order"];
 
-/** What a process writes before it kills itself, so that a death elsewhere is not taken for an ordered one. */
+/** A process writes this before it kills itself, so that another death is not mistaken for the ordered one. */
 export const lastWords = ({ step, edge }: Point) => `killed itself ${edge} ${step}\n`;

@@ -1,7 +1,7 @@
 /**
- * Loaded into an API or a worker before its own code (`node --import`), which knows nothing of it. It watches what the
- * process sends and receives, and kills it at the step that it is ordered to. Orders come from the process that started
- * it, the first one before anything else runs. When that process ends, this one ends too.
+ * Preloaded into an API or a worker (`node --import`), which does not know about it. It watches what the process sends and
+ * receives, and kills the process at the ordered step. The parent process sends the orders, the first one before any other code
+ * runs. When the parent ends, this process ends too.
  */
 import { once } from "node:events";
 import { arm } from "./kill-order.ts";

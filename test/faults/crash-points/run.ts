@@ -8,20 +8,20 @@ import { IsolatedStack } from "./isolated-stack.ts";
 const promises = {
   answered: "answered, charged once",
   unanswered: "not answered, nothing charged",
-  "in doubt": "answered, and given back: in doubt the caller keeps the mils",
+  "in doubt": "answered and reversed: in doubt the caller keeps the mils",
 };
 
 /**
- * Runs every crash point whose name contains `only`, in several isolated stacks side by side, and audits each.
+ * Runs every crash point whose name contains `only`, in parallel isolated stacks, and audits each.
  * @returns a row for each, in the order of the list.
  */
 export async function runCrashPoints(options: {
   postgresUrl: string;
   only?: string | undefined;
   among?: readonly Case[];
-  /** How many stacks run side by side. */
+  /** The number of parallel stacks. */
   stacks: number;
-  /** How long after its deadline an answer may arrive; 2 s unless the clock cannot be trusted. */
+  /** How long after its deadline an answer may arrive; 2 s by default. */
   lateMsMax?: number;
   say: Say;
 }): Promise<Row[]> {
@@ -29,7 +29,7 @@ export async function runCrashPoints(options: {
   const chosen = among.filter(({ name }) => name.includes(only));
   const rows = new Map<Case, Row>();
   const inTurn = oneAtATime();
-  // Half of the stacks begin with the long deadlines, half with the short ones, so that a stack seldom has to be replaced.
+  // Half of the stacks start with the long deadlines and half with the short ones, so that stacks are seldom replaced.
   const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
   const work = async (number: number) => {
     const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
@@ -45,7 +45,7 @@ export async function runCrashPoints(options: {
   return chosen.flatMap((one) => rows.get(one) ?? []);
 }
 
-/** Runs one case after the other in one stack; in a new one where the deadline differs, or where a case did harm. */
+/** Runs one case after the other in one stack. It opens a new stack if the deadline differs or a case failed. */
 async function runAll(
   options: {
     next: () => Case | undefined;
@@ -81,7 +81,7 @@ async function openReady(postgresUrl: string, deadlineMs: number): Promise<Isola
   return stack;
 }
 
-/** One after the other, so that the machine does not start every stack at the same moment. */
+/** Runs steps one after the other, so that not all stacks start at once. */
 function oneAtATime(): <T>(step: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (step) => {

@@ -43,7 +43,7 @@ function stepOf(config: unknown): Step | undefined {
   return nameless.has(step) || isAbout(JSON.stringify(config)) ? step : undefined;
 }
 
-/** undici publishes when a request is created, and when the last of its answer has arrived. */
+/** undici publishes the creation of a request, and the arrival of the end of its response. */
 export function watchProvider(): void {
   const at = (edge: string) => () => {
     if (edgeAt("ask") === edge) die();
@@ -52,7 +52,7 @@ export function watchProvider(): void {
   subscribe("undici:request:trailers", at("after"));
 }
 
-/** The 200 to a search: before its first byte, with half of its body sent, or with its last byte in the caller's socket. */
+/** The 200 to a search: before its first byte, after half of its body, or after its last byte was handed to the socket. */
 export function watchAnswers(): void {
   // oxlint-disable-next-line typescript/unbound-method -- called with the response that it was called on
   const { end } = ServerResponse.prototype;
@@ -68,6 +68,6 @@ export function watchAnswers(): void {
     }
     return Reflect.apply(end, this, args);
   };
-  // It passes on whatever overload of `end` it was called with.
+  // It passes its arguments on, whichever overload of `end` they are for.
   ServerResponse.prototype.end = watched as typeof end;
 }

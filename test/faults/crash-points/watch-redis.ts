@@ -13,7 +13,7 @@ interface Collected {
   redis: Redis;
 }
 
-/** The commands of a pipeline, in the order in which they will be sent. The types of ioredis hide them. */
+/** The commands of a pipeline, in the order in which they are sent. The types of ioredis hide them. */
 const collectedIn = (pipeline: Collected): Command[] => Reflect.get(pipeline, "_queue");
 
 const stepsOfScripts: Record<string, Step> = {
@@ -37,7 +37,7 @@ function stepOf(redis: Redis, command: Command): Step | undefined {
   return script === "settle" ? stepOfSettle(args) : stepsOfScripts[script ?? ""];
 }
 
-/** The name under which a script was defined, without the version that BullMQ adds. */
+/** The name of a script, without the version that BullMQ appends. */
 function scriptOf(redis: Redis, sha: unknown): string | undefined {
   // ioredis types this object as empty.
   const scripts = redis.scriptsSet as Record<string, { sha: string }>;
@@ -46,8 +46,8 @@ function scriptOf(redis: Redis, sha: unknown): string | undefined {
 }
 
 /**
- * settle.lua has five arguments, the fifth is the number of limited tokens. Two more follow for each of these, and four for
- * each hold that it ends. A command may contain several calls of it.
+ * settle.lua takes five arguments, of which the fifth is the number of limited tokens. Two more follow for each of these, and
+ * four for each hold that it ends. A command may contain several calls.
  */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
@@ -66,7 +66,7 @@ function callsIn(args: readonly unknown[]): unknown[][] {
   return calls;
 }
 
-/** The API and the worker repeat these all the time: a read that found nothing is not the step. */
+/** Processes repeat these reads all the time. One that finds nothing is not the step. */
 const mayBeRepeated: ReadonlySet<Step> = new Set(["arrive", "take"]);
 
 function hasHappened(step: Step, reply: unknown): boolean {
@@ -86,11 +86,11 @@ export function watchRedis(): void {
     const step = stepOf(this, command);
     const { resolve } = command;
     command.resolve = (reply) => {
-      // The order may be younger than the command: a blocking read is sent long before there is anything to read.
+      // The order may be newer than the command: a blocking read is sent long before there is anything to read.
       if (step && edgeAt(step) === "after" && hasHappened(step, reply)) die();
       resolve(reply);
     };
-    // What is sent right behind the step would arrive before its reply.
+    // A later command would be sent before the reply arrives.
     if (step && edgeAt(step) === "after" && !mayBeRepeated.has(step)) cut.add(this);
     if (!step || edgeAt(step) !== "before") return sendCommand.call(this, command);
     if (step !== "take") die();
@@ -98,7 +98,7 @@ export function watchRedis(): void {
     return command.promise;
   };
 
-  /** A pipeline is no transaction: it is cut at the step, the commands before it run, and then the process dies. */
+  /** A pipeline is no transaction. It is cut at the step: the commands before it run, and then the process dies. */
   pipelines.exec = function (...args) {
     const collected = collectedIn(this);
     const edges = collected.map((command) => {
@@ -116,7 +116,7 @@ export function watchRedis(): void {
   };
 }
 
-/** A worker polls for jobs; it dies only where there is one for it. */
+/** A worker polls for jobs. It dies only if there is one. */
 async function untilKnownIdle(redis: Redis, moveToActive: Command): Promise<void> {
   const [, , waitingKey] = moveToActive.args;
   const waiting = await redis.llen(String(waitingKey)).catch(() => 0);

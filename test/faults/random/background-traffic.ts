@@ -12,11 +12,11 @@ const timeoutMs = 12_000;
 const topUpMils = 10 * priceMils;
 const usageAnswer = z.object({ creditBalanceMils: z.number() });
 
-/** What callers and operators do besides searching: read usage, top up, correct balances, verify the ledger, send what is refused. */
+/** All traffic besides searches: usage, top-ups, corrections, changes of limits, verification of the ledger, bad requests. */
 export class BackgroundTraffic {
   /** Wrong answers, as sentences. */
   readonly wrong: string[] = [];
-  /** How often the ledger was verified while all this went on. */
+  /** How often the ledger was verified meanwhile. */
   verified = 0;
   readonly #cluster: Cluster;
 
@@ -30,7 +30,7 @@ export class BackgroundTraffic {
       await sleep(request.afterMs, undefined, { signal: stop }).catch(() => undefined);
       if (stop.aborted) return;
       const customer = this.#cluster.customers[request.organization];
-      // A request that a fault prevents is given up; a wrong answer is recorded.
+      // A request that a fault breaks does not count; a wrong answer is recorded.
       if (customer) await this.#run(request, customer).catch(() => undefined);
     }
   }
@@ -64,7 +64,7 @@ export class BackgroundTraffic {
     const response = await this.#send(token, api, "/v1/usage", { method: "GET" });
     const text = await response.text();
     if (!token.scopes.includes("usage")) return this.#expect(response, [401, 429, 503], "usage without the scope");
-    // The balance is never more than what was added by the time the answer was read.
+    // The balance never exceeds what was added by the time the answer was read.
     const addedMils = customer.grantedMils + this.#cluster.corrections.addedMilsMaxOf(customer.organizationId);
     if (response.status !== 200) return this.#expect(response, [402, 429, 503], "usage");
     const { creditBalanceMils } = usageAnswer.parse(JSON.parse(text));
@@ -72,14 +72,14 @@ export class BackgroundTraffic {
       this.wrong.push(`usage of ${customer.organizationId} said ${creditBalanceMils} of ${addedMils} mils added`);
   }
 
-  /** The operator's own check holds at any moment, under any fault. */
+  /** The operator's own check must hold at any moment and under any fault. */
   async #verify(): Promise<void> {
     const violations = await withTimeout(timeoutMs, ledgerViolations(this.#cluster.service));
     this.verified += 1;
     for (const violation of violations) this.wrong.push(`verified under faults: ${violation}`);
   }
 
-  /** The grant is counted before it is sent, and sent again until it succeeds: under one id it counts once. */
+  /** Counts the grant, then sends it until it succeeds. Under one id it is granted once. */
   async #topUp(customer: Customer): Promise<void> {
     const { database } = this.#cluster.service;
     const { organizationId } = customer;

@@ -1,11 +1,11 @@
-/** Loaded before a process (`node --import`): its clock jumps ahead by an hour, and back at the next SIGUSR2. */
+/** Preloaded into a process (`node --import`). At a SIGUSR2 its clock jumps an hour ahead, and at the next one back. */
 const jumpMs = 3_600_000;
 let aheadMs = 0;
 const RealDate = Date;
 
 globalThis.Date = class extends RealDate {
   constructor(...given: []) {
-    // Only the empty overload of Date reads the clock; every other one is passed on.
+    // Only `new Date()` without arguments reads the clock.
     if (given.length === 0) super(RealDate.now() + aheadMs);
     else super(...given);
   }

@@ -1,18 +1,18 @@
 import { SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
 
-/** The proxies through which a process reaches its servers. */
+/** The proxies between a process and its servers. */
 export interface Links {
   postgres: Proxy;
   redis: Proxy;
-  /** Where callers reach an API; where a worker reaches the provider. */
+  /** From callers to an API, or from a worker to the provider. */
   outside: Proxy;
 }
 
-/** A supervised API or worker whose connections can be hurt one by one, at addresses that outlive each run of it. */
+/** A supervised API or worker behind proxies, at addresses that outlive its restarts. Each connection can fail alone. */
 export class ClusterProcess extends SupervisedProcess {
   readonly links: Links;
-  /** When callers could not count on an answer from here, by `performance.now()`. */
+  /** When a fault kept it from answering, by `performance.now()`. */
   readonly unreachable: { fromMs: number; toMs: number }[] = [];
 
   private constructor(kind: "api" | "worker", number: number, links: Links, environment: Record<string, string>) {
@@ -53,7 +53,7 @@ export class ClusterProcess extends SupervisedProcess {
     return new ClusterProcess(kind, number, { postgres, redis, outside }, environment);
   }
 
-  /** Ends every fault of its connections, and a freeze. */
+  /** Ends all faults of its connections, and a freeze. */
   mend(): void {
     for (const link of Object.values(this.links)) link.mend();
     this.resume();

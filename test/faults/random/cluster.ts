@@ -22,12 +22,15 @@ export interface CustomerToken {
   scopes: readonly Scope[];
 }
 
-/** An organization of the cluster, and all that was ever granted to it. */
+/** An organization of the cluster, with the sum of its grants. */
 export interface Customer extends Organization {
-  /** Rich; rich with a price by page; rich, with limits that change; with little credit; with none; or rich and rate-limited. */
+  /**
+   * `paged` has a price per page, `capped` has spending limits that change, `tight` has little credit, `limited` has a small
+   * rate window.
+   */
   kind: "rich" | "paged" | "capped" | "tight" | "penniless" | "limited";
   grantedMils: number;
-  /** The first one is its `token` and has all scopes. */
+  /** The first one is `token` and has all scopes. */
   tokens: readonly [CustomerToken, ...CustomerToken[]];
 }
 
@@ -38,15 +41,15 @@ const termsOf: Partial<Record<Customer["kind"], Partial<Plan>>> = {
 
 const depthOf = z.object({ depth: z.number().default(10) });
 
-/** The price of a search with these fields: a page has ten results. */
+/** The price of a search with these fields. A page has ten results. */
 export const priceOf = ({ kind }: Pick<Customer, "kind">, fields: object): number =>
   kind === "paged" ? priceMils * Math.ceil(depthOf.parse(fields).depth / 10) : priceMils;
 
 const clockJump = `--import=${new URL("./clock-jump.ts", import.meta.url).href}`;
 
 /**
- * The whole service as an operator runs it: two APIs, two workers, Postgres, Redis with an append-only file and a
- * provider, each process behind proxies of its own, so that everything can fail alone.
+ * The whole service as an operator runs it: two APIs, two workers, Postgres, Redis with an append-only file, and a provider.
+ * Each process has its own proxies, so that everything can fail alone.
  */
 export class Cluster {
   readonly servers: Servers;
@@ -113,13 +116,13 @@ export class Cluster {
     return [...this.apis, ...this.workers];
   }
 
-  /** Starts what does not run, and waits until every process is ready. */
+  /** Starts the processes that do not run, and waits until all are ready. */
   async untilReady(): Promise<void> {
     for (const process of this.processes) process.start();
     for (const process of this.processes) await process.ready();
   }
 
-  /** Where callers reach a path of an API. */
+  /** The address of a path of an API, for callers. */
   addressOf(api: 0 | 1, path: string): URL {
     return new URL(path, this.apis[api].links.outside.url);
   }
@@ -153,7 +156,7 @@ export class Cluster {
     await this.untilReady();
   }
 
-  /** Sets limits for an organization and its token. @returns a token for searches only, with a limit, and one for usage only. */
+  /** Sets limits for an organization and its token. @returns a limited token with the scope `search`, and one with `usage`. */
   async #cap({ organizationId, tokenId }: Organization): Promise<CustomerToken[]> {
     const issue = async (scope: Scope): Promise<CustomerToken> => {
       const issued = await issueToken(this.service.database, organizationId, { scopes: [scope] });
@@ -168,5 +171,5 @@ export class Cluster {
   }
 }
 
-/** The token with which a search or request of the plan is sent. */
+/** The token of a planned search or request. */
 export const tokenOf = ({ tokens }: Customer, nth: number): CustomerToken => tokens[nth % tokens.length] ?? tokens[0];

@@ -16,7 +16,7 @@ export class Corrections {
     this.#service = service;
   }
 
-  /** Sends a correction several times at once with one id. Under faults each is tried again until it is answered. */
+  /** Sends a correction several times at once under one id. Each copy is retried until it is answered. */
   async correct(organizationId: string, mils: number, copies: number): Promise<void> {
     const correctionId = newId("correction");
     const sent: SentCorrection = { organizationId, correctionId, mils, made: 0, isMade: false };
@@ -25,7 +25,7 @@ export class Corrections {
     await Promise.all(Array.from({ length: copies }, send));
   }
 
-  /** What usage may say at most: corrections that add credit count from the moment at which they are sent. */
+  /** The most that corrections may have added: they count from the moment they are sent. */
   addedMilsMaxOf(organizationId: string): number {
     const own = this.sent.filter((one) => one.organizationId === organizationId);
     return own.reduce((sum, { mils }) => sum + Math.max(0, mils), 0);
@@ -41,7 +41,7 @@ export class Corrections {
       if (!corrected) throw new Error(`there is no ${correction.organizationId}`);
       sent.isMade = true;
       if (corrected.fresh) sent.made += 1;
-      // Best effort, as with the command: without it the reconciler repairs the copy.
+      // Best effort, as in the command. The reconciler repairs the copy otherwise.
       await storeBalance(redis, correction.organizationId, corrected).catch(() => undefined);
     } catch (error) {
       if (mayRetry(error)) throw error;

@@ -20,7 +20,7 @@ import {
 } from "./process-faults.ts";
 import type { Cluster } from "./cluster.ts";
 
-/** Begins a fault. @returns what ends it. */
+/** Starts a fault. @returns a function that ends it. */
 type Fault = (cluster: Cluster, degree: Degree) => Promise<() => Promise<void> | void> | (() => Promise<void> | void);
 
 type Kind = "apis" | "workers";
@@ -45,7 +45,7 @@ const redisDown =
     return () => servers.restartRedis(meanwhile(degree));
   };
 
-/** Every fault that is injected while callers use the service, by name. */
+/** Every fault, by name. */
 export const faults = {
   "API killed": on("apis", killed),
   "API frozen": on("apis", unreachable(frozen)),
@@ -129,7 +129,7 @@ export const faults = {
 
   "Postgres killed": ({ servers }, { landed }) => {
     const { postgres } = servers;
-    // All at once, and it recovers from its log; or the parent alone, whose children notice.
+    // Either all processes at once, after which it recovers from its log, or the parent alone, which its children notice.
     postgres.kill(landed ? "SIGQUIT" : "SIGKILL");
     return () => servers.restartPostgres(postgres);
   },
@@ -143,7 +143,7 @@ export const faults = {
         "select pid from pg_stat_activity where application_name like 'serpmill-%' order by random() limit 1";
       const { rows } = await client.query(ours);
       if (rows[0]) process.kill(rows[0].pid, "SIGKILL");
-    }).catch(nothing); // Postgres then ends every connection, this one included.
+    }).catch(nothing); // Postgres then ends every connection, including this one.
     return nothing;
   },
   "Postgres' connections ended": async ({ servers }) => {
@@ -176,7 +176,7 @@ export const faults = {
     return async () => {
       servers.freeDisk();
       await sleep(500);
-      // Postgres stops where it cannot write its log.
+      // Postgres stops if it cannot write its log.
       await servers.ensurePostgres();
     };
   },

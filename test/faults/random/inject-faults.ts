@@ -8,7 +8,7 @@ import type { PlannedFault } from "./plan.ts";
 const atOnceMax = 2;
 const endMsMax = 30_000;
 
-/** Injects faults as planned until `stop` aborts. `mend` has to follow. @returns the faults that were injected. */
+/** Injects the planned faults until `stop` aborts. Call `mend` afterwards. @returns the injected faults. */
 export async function injectFaults(
   cluster: Cluster,
   planned: readonly PlannedFault[],
@@ -36,12 +36,12 @@ async function inject(cluster: Cluster, fault: PlannedFault, stop: AbortSignal, 
     await sleep(fault.lastsMs, undefined, { signal: stop }).catch(() => undefined);
     await Promise.race([end(), sleep(endMsMax, undefined, { ref: false })]);
   } catch (error) {
-    // A fault that meets another one may fail to begin or to end; mend() repairs that.
+    // A fault that coincides with another may fail to begin or to end; mend() repairs that.
     say(`  (${fault.name}: ${error instanceof Error ? error.message : String(error)})`);
   }
 }
 
-/** Ends every fault, whatever is left of it. */
+/** Ends all faults, whatever is left of them. */
 export async function mend(cluster: Cluster): Promise<void> {
   const { servers } = cluster;
   cluster.provider.fail(undefined);
@@ -52,7 +52,7 @@ export async function mend(cluster: Cluster): Promise<void> {
   await servers.ensurePostgres();
   await servers.ensureRedis();
   await cluster.service.until(async () => {
-    await servers.onRedis("script", "kill").catch(() => undefined); // Refused where no script runs.
+    await servers.onRedis("script", "kill").catch(() => undefined); // Refused if no script runs.
     await servers.onRedis("replicaof", "no", "one");
     await servers.onRedis("config", "set", "maxmemory", "0");
     return (await servers.onRedis("ping")) === "PONG";

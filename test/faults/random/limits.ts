@@ -7,14 +7,14 @@ import type { LimitsInForce } from "../audit/spending-evidence.ts";
 
 const retryPauseMs = 200;
 
-/** Whose limits: an organization's, or those of one of its tokens. */
+/** The owner of limits: an organization or one of its tokens. */
 export interface LimitOwner {
   kind: "organization" | "token";
   organizationId: string;
   id: string;
 }
 
-/** Changes limits, and records at which versions of the ledger which limits may have been in force. */
+/** Changes limits, and records the ledger versions at which each may have been in force. */
 export class LimitChanges {
   readonly inForce: LimitsInForce[] = [];
   readonly #service: Service;
@@ -23,7 +23,7 @@ export class LimitChanges {
     this.#service = service;
   }
 
-  /** Under faults it is tried again until it succeeds. APIs that do not hear of it go on with the limits that they know. */
+  /** Retries until it succeeds. APIs that miss the announcement continue with the old limits. */
   async change({ kind, organizationId, id }: LimitOwner, { dayMils, monthMils }: LimitChange): Promise<void> {
     const { database, redis } = this.#service;
     const persist = <T>(step: () => Promise<T>) => retryWhile({ pauseMs: retryPauseMs, mayRetry: () => true }, step);

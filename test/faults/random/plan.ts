@@ -2,23 +2,23 @@ import fc from "fast-check";
 import { type FaultName, faultNames } from "./faults.ts";
 import { organizationsMax } from "./cluster.ts";
 
-/** A fault of the plan: which, where, when and for how long. */
+/** A planned fault: which, where, when and for how long. */
 export interface PlannedFault {
   name: FaultName;
-  /** Milliseconds after the one before it. */
+  /** Milliseconds after the previous one. */
   afterMs: number;
   lastsMs: number;
-  /** Which of the two processes of a kind it hits. */
+  /** Which of the two processes of a kind it affects. */
   process: 0 | 1;
-  /** From 0 to 1, for faults that have a degree. */
+  /** From 0 to 1, if the fault has degrees. */
   strength: number;
-  /** Where a connection is cut around a request: whether the request was carried out. */
+  /** If a connection is cut around a request: whether the request was executed. */
   landed: boolean;
 }
 
 /**
- * How a caller searches: once; under a key with retries; several times at once under one key; disconnecting; cancelling over
- * MCP; or sending several searches on one connection before it reads.
+ * How a caller searches. `keyed` retries under a key, `doubled` sends several copies at once under one key, `cancelling` cancels
+ * over MCP, and `pipelining` sends several searches on one connection before it reads.
  */
 export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_keyed" | "cancelling" | "pipelining";
 
@@ -26,14 +26,14 @@ export type Manner = "once" | "keyed" | "doubled" | "hanging_up" | "hanging_up_k
 export interface PlannedSearch {
   manner: Manner;
   organization: number;
-  /** Which token of the organization, counted around. */
+  /** Which token of the organization, modulo their number. */
   token: number;
   api: 0 | 1;
   /** The fields of the request besides the keyword. */
   fields: object;
-  /** How many requests are sent at once, where it is doubled or pipelined. */
+  /** How many requests are sent at once, if doubled or pipelined. */
   copies: number;
-  /** When it disconnects or cancels. */
+  /** When the caller disconnects or cancels. */
   disconnectAfterMs: number;
   /** How long the provider takes. */
   providerMs: number;
@@ -53,11 +53,11 @@ export interface PlannedRequest {
     | "another engine"
     | "a bad request";
   organization: number;
-  /** Which token of the organization, counted around. */
+  /** Which token of the organization, modulo their number. */
   token: number;
-  /** What becomes of a limit where one changes: of the organization or the token, in searches; null removes it. */
+  /** The new limit, if one changes, in searches; null removes it. */
   limit: { owner: "organization" | "token"; period: "dayMils" | "monthMils"; searches: number | null };
-  /** What a correction adds, or takes away below 0, in searches, and how often it is sent at once with one id. */
+  /** The amount of a correction in searches, and how many copies are sent at once under one id. */
   correction: { searches: number; copies: number };
   api: 0 | 1;
   afterMs: number;
@@ -78,7 +78,7 @@ const plannedFault = (names: readonly FaultName[]): fc.Arbitrary<PlannedFault> =
     landed: fc.boolean(),
   });
 
-// Of three: all scopes, searches only, usage only.
+// Token 0 has all scopes, 1 only `search`, 2 only `usage`.
 const token = fc.constantFrom(0, 0, 0, 1, 1, 2);
 const weighted = (weight: number, manner: Manner) => ({ weight, arbitrary: fc.constant(manner) });
 
@@ -144,7 +144,7 @@ export interface Plan {
   background: PlannedRequest[];
 }
 
-/** The plan of a seed: the same seed and length give the same searches and faults, in the same order. */
+/** The plan of a seed. The same seed and length give the same searches and faults, in the same order. */
 export function planOf(seed: number, length: number, only?: FaultName): Plan {
   const sampled = <T>(arbitrary: fc.Arbitrary<T>, numRuns: number) =>
     fc.sample(fc.noBias(arbitrary), { seed, numRuns });

@@ -1,15 +1,15 @@
 import type { Way } from "../../harness/servers/proxy.ts";
 import type { ClusterProcess, Links } from "./cluster-process.ts";
 
-/** Faults of one process and of its connections. Each begins at once and returns what ends it. */
+/** Faults of one process and of its connections. Each starts at once and returns a function that ends it. */
 
-/** How severe a fault is, and which process it hits. */
+/** How severe a fault is, and which process it affects. */
 export interface Degree {
   /** Which of the two processes of a kind. */
   process: 0 | 1;
   /** From 0 to 1. */
   strength: number;
-  /** Where a connection breaks around a request: whether the request was carried out. */
+  /** If a connection breaks around a request: whether the request was executed. */
   landed: boolean;
 }
 
@@ -25,7 +25,7 @@ export const replaced = (process: ClusterProcess) => {
   const done = process.replace();
   return () => done;
 };
-/** Its clock jumps an hour ahead, and back in the end (clock-jump.ts). */
+/** Its clock jumps an hour ahead, and back at the end (clock-jump.ts). */
 export const clockJumps = ({ run }: ClusterProcess) => {
   const jump = () => {
     if (run && !run.hasEnded) run.kill("SIGUSR2");
@@ -34,7 +34,7 @@ export const clockJumps = ({ run }: ClusterProcess) => {
   return jump;
 };
 
-/** Records that callers cannot count on this process during the fault: nothing it does could reach them in time. */
+/** Records that callers may get no answer from this process during the fault. */
 export const unreachable =
   (fault: (process: ClusterProcess, degree: Degree) => () => void) => (process: ClusterProcess, degree: Degree) => {
     const span = { fromMs: performance.now(), toMs: Number.POSITIVE_INFINITY };
@@ -47,21 +47,21 @@ export const unreachable =
   };
 
 type LinkName = keyof Links;
-/** Its connections break, and it gets no new ones. */
+/** Its connections break, and new ones are refused. */
 export const cut = (name: LinkName) => (process: ClusterProcess) => {
   const link = process.links[name];
   link.cut();
   return link.mend;
 };
-/** Nothing passes while connections stay open. What was sent during the fault arrives late. */
+/** Connections stay open and carry nothing. What was sent during the fault arrives late. */
 export const silent = (name: LinkName) => (process: ClusterProcess) => {
   const link = process.links[name];
   link.silence("requests", "replies");
   return link.mend;
 };
 /**
- * One direction is held. Replies: requests are carried out, and their replies arrive late, or never where the connection
- * breaks first. Requests: they are carried out late, or never.
+ * One direction is held. Held requests are executed late or never. If replies are held, requests are executed, and their replies
+ * arrive late, or never if the connection breaks first.
  */
 export const held =
   (direction: Way, name: LinkName) =>
@@ -73,7 +73,7 @@ export const held =
       link.mend();
     };
   };
-/** The server's host vanishes and another takes its name: open connections carry nothing any more and are never closed. */
+/** The server's host vanishes and another takes its address. Open connections go silent and are never closed. */
 export const hostReplaced = (name: LinkName) => (process: ClusterProcess) => {
   process.links[name].replaceHost();
   return () => undefined;
@@ -86,7 +86,7 @@ export const slow =
     link.delay(10 + 490 * strength);
     return link.mend;
   };
-/** One connection breaks around this request, which was carried out or not. */
+/** One connection breaks around this request, which may have been executed. */
 export const cutAround =
   (name: LinkName, request: string) =>
   (process: ClusterProcess, { landed }: Degree) => {

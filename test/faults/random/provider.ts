@@ -10,10 +10,10 @@ import {
 } from "../../harness/stubs/serper-stub.ts";
 import type { ProviderCall } from "../audit/evidence.ts";
 
-/** Every way in which the provider can fail a request. */
+/** Every way in which the provider can fail. */
 export const providerFailures: Record<string, Reply> = {
   hang,
-  disconnect: disconnect,
+  disconnect,
   huge,
   "not JSON": raw(200, "<html><body>Please prove that you are not a robot.</body></html>", {
     "content-type": "text/html",
@@ -27,11 +27,11 @@ export const providerFailures: Record<string, Reply> = {
   broken: raw(500, "Internal Server Error"),
 };
 
-/** A provider at the network's edge that speaks Serper's format and records every call. */
+/** A provider that speaks Serper's format and records every call. */
 export interface ProviderStub {
   url: string;
   calls: ProviderCall[];
-  /** From now on requests fail this way; with undefined they are answered again. */
+  /** Makes requests fail this way, or succeed again if undefined. */
   fail: (failure: string | undefined) => void;
   close: () => Promise<void>;
 }

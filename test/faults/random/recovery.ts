@@ -5,13 +5,13 @@ import type { Cluster, Customer } from "./cluster.ts";
 import type { PlannedSearch } from "./plan.ts";
 import type { Attempt } from "../audit/evidence.ts";
 
-/** What callers may expect once all faults are over. Each function returns a sentence for every broken promise. */
+/** What callers may expect once all faults are over. Each function returns a sentence per broken promise. */
 
 const searchesOnceMended = 50;
 const queueWaitsMax = 10;
 const repeatsMax = 60;
 
-/** What was paid under a key is there for the caller who asks again. */
+/** An answer that was paid under a key can be fetched. */
 export async function fetchPaidKeys(
   callers: Callers,
   { customers }: Cluster,
@@ -32,7 +32,7 @@ export async function fetchPaidKeys(
   return found.flat();
 }
 
-/** What was answered under a key is answered again after Redis has lost everything, at a limit too, and no provider is asked. */
+/** After Redis has lost its data, answers under keys are returned again, even at a limit, and the provider is not called. */
 export async function repeatKeysOnceFlushed(
   callers: Callers,
   { service, customers, provider }: Cluster,
@@ -70,7 +70,7 @@ const byKey = ({ attempts }: Callers): Map<string, Attempt[]> =>
     ({ key = "" }) => key,
   );
 
-/** Searches are answered again, and quickly. */
+/** Searches are answered again, each in time. */
 export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax: number): Promise<string[]> {
   const rich = cluster.customers.filter(isRich);
   const found = await Promise.all(
@@ -86,7 +86,7 @@ export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax
       };
       const send = () => callers.send({ ...request, api: n % 2 === 0 ? 0 : 1 });
       let attempt = await send();
-      // On a slow machine the queue of before is not empty yet, and the API says when it will be.
+      // On a slow machine the queue may not be empty yet; the API says when to retry.
       for (let waits = 1; waits <= queueWaitsMax; waits += 1) {
         const wait = /"queue_too_long","retryAfterMs":(\d+)/.exec(attempt.answer?.text ?? "");
         if (!wait) break;

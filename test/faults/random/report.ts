@@ -3,7 +3,7 @@ import { deadlineMs } from "./cluster.ts";
 import type { FaultName } from "./faults.ts";
 import { runSeed, type SeedResult } from "./run.ts";
 
-/** Runs seeds one after the other, until one breaks a promise. @returns a row for each, and one for all of them. */
+/** Runs seeds one after the other, until one breaks a promise. @returns a row for each, and one for the total. */
 export async function randomFaults(options: {
   seed: number;
   seeds: number;
@@ -50,7 +50,7 @@ function sumOf(results: readonly SeedResult[]): Row {
     promised: `0 mils lost, doubled or given away; no answer after ${seconds(deadlineMs + 2_000)}`,
     seen: [
       `${sum((result) => result.charged)} charged`,
-      `${sum((result) => result.reversed)} given back, ${sum((result) => result.inDoubt)} of them in doubt`,
+      `${sum((result) => result.reversed)} reversed, ${sum((result) => result.inDoubt)} of them in doubt`,
       `${sum((result) => result.unpaidPages)} pages without a charge`,
       `${sum(({ corrections }) => corrections.made)} balances corrected, ${sum(({ corrections }) => corrections.refused)} corrections refused`,
       `ledger verified ${sum((result) => result.verified)} times under faults`,

@@ -38,7 +38,7 @@ export interface SeedResult extends Totals {
   faults: PlannedFault[];
   /** Attempts by outcome: a status, or why there was no answer. */
   outcomes: Record<string, number>;
-  /** The longest attempt at an API that could answer. */
+  /** The longest attempt at an API that no fault affected. */
   longestMs: number;
   /** From the end of the last fault until nothing was in flight. */
   restMs: number;
@@ -50,14 +50,14 @@ export interface SeedResult extends Totals {
 }
 
 /**
- * Runs one seed: searches under faults, then everything is mended, comes to rest, and is audited. The seed fixes what is
- * sent and what is injected, and when; what the machine's scheduler makes of it differs each time.
+ * Runs one seed: sends searches under faults, ends all faults, waits for rest, and audits. The seed fixes what is sent and
+ * injected, and when. How the machine schedules the processes differs each time.
  */
 export async function runSeed(options: {
   seed: number;
   searches: number;
   only?: FaultName | undefined;
-  /** How long after its deadline an answer may arrive, and how long a search may take once all is mended. */
+  /** How long after its deadline an answer may arrive, and how long a search may take after all faults. */
   lateMsMax?: number;
   say: Say;
 }): Promise<SeedResult> {
@@ -66,7 +66,7 @@ export async function runSeed(options: {
   const latencyMsOf = (keyword: string) => plan.searches[indexOf(keyword)]?.providerMs ?? finalProviderMs;
   const cluster = await Cluster.open({ latencyMsOf });
   const callers = new Callers(cluster);
-  // How long this process itself was kept from reading an answer that had arrived.
+  // How long this process itself was unable to read an answer that had arrived.
   const stalls = monitorEventLoopDelay();
   stalls.enable();
   try {
@@ -185,7 +185,7 @@ async function auditCluster(cluster: Cluster, { accounts, attempts }: Evidence):
   ];
 }
 
-/** The reconciler's own metric returns to zero once it has compared every balance. */
+/** The reconciler's metric returns to zero once it has compared every balance. */
 async function measuredDrift({ workers }: Cluster): Promise<string[]> {
   let measured: number[] = [];
   const isZero = async () => {

@@ -15,9 +15,9 @@ const firstKeyword = 2_000_000; // No planned search has it or a later one.
 const usageLimits = z.object({ limits: z.array(z.record(z.string(), z.unknown())) });
 
 /**
- * Once all is at rest: no mil is held any more, and a limit with room for two searches admits two of four at once, for each
- * limited organization and its first token. Below what was spent, and at 0 in the end, it admits none.
- * @returns a sentence for every broken promise.
+ * Checks the limits of each limited organization and of its first token at rest. Nothing is held. A limit with room for two
+ * searches admits two of four at once; a limit equal to what was spent, or of 0, admits none.
+ * @returns a sentence per broken promise.
  */
 export async function searchAtLimits(cluster: Cluster, callers: Callers): Promise<string[]> {
   const capped = cluster.customers.filter(({ kind }) => kind === "capped");
@@ -84,7 +84,7 @@ async function searchAtLimitsOf(
   return broken;
 }
 
-/** Waits until every API knows the limit, as the caller reads it. @returns whether they do. */
+/** Waits until the usage answers of both APIs show the limit. @returns whether they do. */
 function showsLimit(cluster: Cluster, token: string, limit: object): Promise<boolean> {
   return becomes(async () => {
     const shown = await Promise.all(

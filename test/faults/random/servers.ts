@@ -13,11 +13,11 @@ import type { LocalServer } from "../../../local/local-server.ts";
 const diskMib = 700;
 const mib = 1_048_576;
 
-/** A Postgres and a Redis that keep their data when they are killed, on a disk of their own that can be filled. */
+/** A Postgres and a Redis that keep their data when they are killed, on their own disk, which can be filled. */
 export class Servers {
   postgres: LocalServer;
   redis: LocalServer;
-  /** Whether the folder is a file system of its own; otherwise it cannot be filled. */
+  /** Whether the folder is a separate file system. Otherwise it cannot be filled. */
   readonly hasDisk: boolean;
   readonly #folder: GuardedFolder;
   #copies = 0;
@@ -42,7 +42,7 @@ export class Servers {
     return servers;
   }
 
-  /** Starts Postgres again in place of the one that was killed, unless that has been done. */
+  /** Restarts the Postgres that was killed, unless that has happened already. */
   restartPostgres(killed: LocalServer): Promise<void> {
     return this.#inTurn(async () => {
       await killed.exited;
@@ -50,7 +50,7 @@ export class Servers {
     });
   }
 
-  /** Signals Postgres with all its processes, where the system lists them. */
+  /** Signals Postgres and its children, if the system lists them. */
   signalPostgres(signal: NodeJS.Signals): void {
     const { pid } = this.postgres;
     const list = `/proc/${pid}/task/${pid}/children`;
@@ -59,12 +59,12 @@ export class Servers {
       try {
         process.kill(one, signal);
       } catch {
-        // It has ended by now.
+        // It has ended.
       }
     }
   }
 
-  /** Starts Postgres again if it stopped by itself. */
+  /** Restarts Postgres if it has stopped by itself. */
   async ensurePostgres(): Promise<void> {
     if (await hasEnded(this.postgres)) await this.restartPostgres(this.postgres);
   }
@@ -85,7 +85,7 @@ export class Servers {
     });
   }
 
-  /** Copies the append-only file as it is now. @returns what puts the copy back. */
+  /** Copies the append-only file. @returns a function that restores the copy. */
   rememberRedis(): (appendOnlyFolder: string) => void {
     this.#copies += 1;
     const copy = join(this.#folder.path, `older-${this.#copies}`);
@@ -97,14 +97,14 @@ export class Servers {
     };
   }
 
-  /** Runs a command on Redis on a connection of its own, as an operator would. */
+  /** Runs a Redis command on a new connection, as an operator would. */
   async onRedis(...command: [string, ...string[]]): Promise<unknown> {
     const redis = new Redis(this.redis.url, {
       retryStrategy: () => null,
       lazyConnect: true,
       enableReadyCheck: false, // It sends INFO, which a busy Redis refuses.
     });
-    redis.on("error", () => undefined); // The command fails with it.
+    redis.on("error", () => undefined); // The command fails too.
     try {
       await redis.connect();
       return await redis.call(...command);
@@ -120,7 +120,7 @@ export class Servers {
         stdio: "ignore",
       });
     } catch {
-      writeFileSync(this.#ballast, Buffer.alloc(mib)); // Less was free than it said: a server was writing.
+      writeFileSync(this.#ballast, Buffer.alloc(mib)); // A server wrote meanwhile, so that less was free.
     }
   }
 
@@ -135,7 +135,7 @@ export class Servers {
   async close(): Promise<void> {
     await this.redis.stop();
     await this.postgres.stop();
-    // Postgres' data may be elsewhere, where its user may enter.
+    // Postgres' data may be in another folder, one that its user can access.
     rmSync(this.postgres.folder, { recursive: true, force: true });
     this.#folder.remove(this.hasDisk);
   }
@@ -147,7 +147,7 @@ export class Servers {
     return done;
   }
 
-  // Redis reports a script without end soon.
+  // Makes Redis report an endless script soon.
   async #prepareRedis(): Promise<void> {
     await this.onRedis("config", "set", "busy-reply-threshold", "300");
   }
@@ -162,7 +162,7 @@ export function cutAppendOnlyFile(appendOnlyFolder: string, bytes: number): void
   }
 }
 
-/** Takes the append-only file away altogether. */
+/** Deletes the append-only file. */
 export function removeAppendOnlyFile(appendOnlyFolder: string): void {
   if (existsSync(appendOnlyFolder)) rmSync(appendOnlyFolder, { recursive: true });
 }

@@ -3,11 +3,11 @@ import { type Dispatcher, Pool } from "undici";
 // Longer than any deadline that a scenario sets, so no caller disconnects.
 const answerMsMax = 60_000;
 
-/** An answer as a caller saw it. Status 0 is a connection that failed, with the reason as its text. */
+/** An answer as a caller saw it. Status 0 is a connection that failed; its text is the reason. */
 export interface CallerAnswer {
   status: number;
   text: string;
-  /** Seconds, as the header says. */
+  /** The header, in seconds. */
   retryAfter: string | undefined;
   replayed: boolean;
   /** By `performance.now()`. */
@@ -15,7 +15,7 @@ export interface CallerAnswer {
   ms: number;
 }
 
-/** Callers with kept connections, light enough to load a service on the same machine. They never retry. */
+/** Callers that keep their connections and never retry. They are light enough to load a service on the same machine. */
 export class Callers {
   readonly #pools = new Map<string, Pool>();
 
@@ -82,7 +82,7 @@ export async function callEach<T>(count: number, inFlight: number, call: (n: num
   return results;
 }
 
-/** Keeps this many calls in flight. Each caller goes on until its call returns false. */
+/** Keeps this many calls in flight. Each caller continues until its call returns false. */
 export async function keepInFlight(inFlight: number, call: (caller: number) => Promise<boolean>): Promise<void> {
   const goOn = async (caller: number) => {
     while (await call(caller));
@@ -93,13 +93,13 @@ export async function keepInFlight(inFlight: number, call: (caller: number) => P
 const tickMs = 5;
 
 /**
- * Begins calls at a rate, whether or not earlier ones have been answered, as independent callers do.
- * @returns how long calls were begun, in milliseconds, once the last of them has ended.
+ * Starts calls at a rate, whether or not earlier ones have been answered, as independent callers do.
+ * @returns for how many milliseconds it started calls, once all of them have ended.
  */
 export async function arriveAt(options: {
   perSecond: number;
   forMs: number;
-  /** Ends the arrivals early. */
+  /** Stops starting calls early. */
   isEnough: () => boolean;
   call: (count: number) => Promise<void>;
 }): Promise<number> {

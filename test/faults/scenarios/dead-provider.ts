@@ -5,13 +5,13 @@ import { callEach, type CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioServers, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { quantile, tally } from "./statistics.ts";
 
-/** Two providers, and the preferred one fails under load, in each of the ways in which it can. */
+/** The preferred one of two providers fails under load, in every way that it can. */
 
 const providerMs = 50;
 const searches = 3_000;
 const inFlight = 16;
 
-/** What callers saw while the preferred provider was in this state. */
+/** What callers saw while the preferred provider was in one state. */
 interface Phase {
   state: string;
   answers: CallerAnswer[];
@@ -70,7 +70,7 @@ async function search(stack: ScenarioStack, token: string, state: string): Promi
   return { state, answers, callsToPreferred: stack.provider.requests.length - before };
 }
 
-/** Searches until the preferred provider is called again: its circuit half-opens from time to time. */
+/** Searches until the preferred provider is called again, because its circuit half-opens from time to time. */
 async function recover(stack: ScenarioStack, token: string, answering: SerperStub["otherwise"]): Promise<void> {
   const { service, callers, provider } = stack;
   provider.otherwise = answering;

@@ -5,13 +5,13 @@ import type { Row } from "../report.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
 
-/** A hundred callers send the same search at once, each for itself. */
+/** A hundred callers send the same search at once. */
 
 const atOnce = 100;
 const rounds = 20;
 const workers = 2;
 const slots = 64;
-// Each process estimates Redis' clock. An answer that comes right after a search was enqueued may seem to be older.
+// Each process estimates Redis' clock. An answer that comes right after the enqueueing of a search may seem older than it.
 const clockMarginMs = 100;
 
 export const equalSearches: Scenario = {

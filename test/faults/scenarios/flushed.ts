@@ -9,7 +9,7 @@ import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.t
 import { type SeededOrganization, seedOrganizations } from "./seed-organizations.ts";
 import { tally } from "./statistics.ts";
 
-/** Redis loses everything, flushed or killed, while many organizations send requests of all kinds. */
+/** Redis is flushed, then killed and restarted empty, while many organizations send all kinds of requests. */
 
 const providerMs = 10;
 const inFlight = 32;
@@ -19,18 +19,18 @@ const answeredTimeoutMs = 60_000;
 
 export interface FlushedSize {
   organizations: number;
-  /** How long the traffic goes on after the loss, at least; in any case until searches are answered again. */
+  /** For how long the traffic continues after the loss, at least. It always continues until a search is answered. */
   afterMs: number;
 }
 
-/** Redis lost everything. Instants are by `performance.now()`, durations in milliseconds. */
+/** A loss of all data in Redis. Instants are by `performance.now()`, durations in milliseconds. */
 export interface Loss {
   how: "flushed" | "killed and restarted empty";
   /** When nothing was left in Redis, and when it took commands again. */
   lostAtMs: number;
   backAtMs: number;
   traffic: OrganizationTraffic;
-  /** From Redis' return until the reconciler had stored every balance; where it does. */
+  /** From Redis' return until the reconciler had stored every balance. A flush does not make it store them. */
   storedMs: number | undefined;
 }
 
@@ -82,7 +82,7 @@ async function loseDuringTraffic(
     return sinceMs > size.afterMs && (traffic.hasAnsweredSearch || sinceMs > size.afterMs + answeredTimeoutMs);
   };
   const running = traffic.run(inFlight, isEnough);
-  // The loss comes in the middle of some sequences.
+  // Redis loses its data in the middle of some sequences.
   await traffic.untilBegun(2 * inFlight);
   const storedBefore = await storedBalances(stack.workers);
   traffic.beginLoss();
@@ -122,7 +122,7 @@ async function untilAllStored(
   balances: number,
   backAtMs: number,
 ): Promise<number> {
-  // Either worker may be the one that stores all of them.
+  // Either worker may store all of them.
   const isStored = async () =>
     (await storedBalances(stack.workers)).some((now, worker) => now - (before[worker] ?? 0) >= balances);
   await eventually(isStored, storedTimeoutMs);
@@ -134,7 +134,7 @@ function rowsOf(size: FlushedSize, { losses, broken }: FlushedFigures): Row[] {
   const seen = broken.join("; ") || "so";
   return [
     ...rows,
-    { what: "the ledger, after both", promised: "every invariant holds", seen, held: broken.length === 0 },
+    { what: "the ledger after both losses", promised: "every invariant holds", seen, held: broken.length === 0 },
   ];
 }
 
@@ -149,7 +149,7 @@ function rowsOfLoss({ organizations }: FlushedSize, loss: Loss): Row[] {
   const rows = [
     {
       what,
-      promised: "no wrong answer: what each has to the mil, or 503",
+      promised: "no wrong answer: balances exact to the mil, or 503",
       seen: `${checked.length} requests, ${soon} of them in the first ${readyMsMax / 1_000} s: ${tally(checked.map(({ answer, verdict }) => `${answer.status} ${verdict}`))}; in flight at the loss: ${tally(traffic.inFlight.map(({ answer }) => answer.status))}`,
       held: !isWrong && soon > 0,
     },
@@ -161,11 +161,11 @@ function rowsOfLoss({ organizations }: FlushedSize, loss: Loss): Row[] {
     },
   ];
   if (storedMs === undefined) return rows;
-  const promised = `every balance is in Redis again within ${readyMsMax / 1_000} s`;
+  const promised = `Redis has every balance again within ${readyMsMax / 1_000} s`;
   return [...rows, { what, promised, seen: `${storedMs.toFixed(0)} ms`, held: storedMs <= readyMsMax }];
 }
 
-/** Milliseconds from Redis' return to the first answered search, and to the last refusal (0 without any). */
+/** Milliseconds from Redis' return to the first answered search, and to the last refusal (0 without one). */
 function readyAfter({ traffic, backAtMs }: Loss) {
   const endMs = ({ answer }: CheckedAnswer) => answer.beganAtMs + answer.ms - backAtMs;
   const checked = traffic.afterLoss;

@@ -5,11 +5,11 @@ import type { CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { quantile, tally } from "./statistics.ts";
 
-/** A worker is killed while it waits for the provider, and another worker is alive. */
+/** A worker is killed while it waits for the provider. Another worker is alive. */
 
 const providerMs = 1_000;
 const concurrency = 8;
-// More than one worker takes at once, so that both have some, whichever is killed.
+// More than one worker takes at once, so that each worker has some.
 const searchesPerKill = 12;
 const kills = 10;
 const takenOverMsMax = 10_000;
@@ -17,9 +17,9 @@ const takenOverMsMax = 10_000;
 /** One kill and the outcome of the searches in flight. */
 interface Kill {
   answers: CallerAnswer[];
-  /** Milliseconds from the kill to the answer, of the searches for which the provider was called twice. */
+  /** Milliseconds from the kill to the answer, for searches that the provider was asked for twice. */
   takenOverMs: number[];
-  /** The same of all searches in flight. */
+  /** The same for all searches in flight. */
   answeredMs: number[];
 }
 

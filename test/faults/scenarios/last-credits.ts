@@ -7,7 +7,7 @@ import { callEach, type CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
 
-/** Many callers at two APIs, and credit for some of the searches only. */
+/** Many callers search through two APIs, with credit for only some of the searches. */
 
 const providerMs = 20;
 const pollMs = 25;
@@ -22,9 +22,9 @@ export interface LastCreditsSize {
 export interface LastCreditsFigures {
   answers: CallerAnswer[];
   providerCalls: number;
-  /** The balance at the end, as each source says it. */
+  /** The final balance, by source. */
   balances: { rest: unknown; redis: number; postgres: number | undefined };
-  /** The least that could be spent by Redis at any poll while the callers raced: balance less held. */
+  /** The smallest available balance (balance minus holds) that Redis had at any poll. */
   leastMils: number;
   broken: string[];
 }
@@ -68,7 +68,7 @@ export async function measureLastCredits(
   };
 }
 
-/** Polls what can be spent. Postgres itself refuses a balance below 0; Redis has no such rule. */
+/** Polls the available balance in Redis, which unlike Postgres does not refuse one below 0. */
 function pollLeast({ service }: ScenarioStack, organizationId: string) {
   const keys = keysOf(organizationId);
   let leastMils = Number.POSITIVE_INFINITY;
@@ -105,6 +105,6 @@ function rowsOf({ attempts, inFlight, affordable }: LastCreditsSize, figures: La
       seen: [`${String(rest)}, ${redis}, ${String(postgres)} mils`, ...broken].join("; "),
       held: rest === 0 && redis === 0 && postgres === 0 && broken.length === 0,
     },
-    { what, promised: "never below 0", seen: `${leastMils} mils at the least`, held: leastMils >= 0 },
+    { what, promised: "never below 0", seen: `${leastMils} mils at least`, held: leastMils >= 0 },
   ];
 }

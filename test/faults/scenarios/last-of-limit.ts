@@ -7,7 +7,7 @@ import type { CallerAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
 
-/** Many searches at once at two APIs on a limit for some of them, and a worker is killed while it has some. */
+/** Many searches at once through two APIs, with a spending limit for only some of them. A worker is killed while it runs some. */
 
 const providerMs = 1_000;
 const searches = 200;
@@ -30,7 +30,7 @@ async function measureLastOfLimit(stack: ScenarioStack): Promise<Row[]> {
     broken.push(...(await auditCharges(stack.service, organizationId, affordable)));
     stack.say(`last of a limit ${round} of ${rounds}: ${tally(answers.map(({ status }) => status))} so far`);
   }
-  const what = `${searches} searches at once over 2 APIs on a limit for ${affordable}, of 2 workers one killed; ${rounds} times`;
+  const what = `${searches} searches at once over 2 APIs on a limit for ${affordable}, one of 2 workers killed; ${rounds} times`;
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   return [
     {
@@ -43,7 +43,7 @@ async function measureLastOfLimit(stack: ScenarioStack): Promise<Row[]> {
   ];
 }
 
-/** The limit is the organization's or the token's. */
+/** Creates an organization with a limit on itself or on its token. */
 async function limitedOrganization({ service }: ScenarioStack, owner: "organization" | "token") {
   const organization = await service.organization({ creditMils: 2 * searches * priceMils, terms: { priceMils } });
   const id = owner === "token" ? organization.tokenId : organization.organizationId;
@@ -64,7 +64,7 @@ async function searchWhileWorkerDies(stack: ScenarioStack, token: string, round:
   return answers;
 }
 
-/** As a caller does that a busy service asks to try again. */
+/** Searches until the answer is no 503. */
 async function searchUntilDecided(stack: ScenarioStack, token: string, keyword: string, n: number) {
   for (;;) {
     const answer = await stack.callers.search(stack.apiUrl(n), token, keyword);

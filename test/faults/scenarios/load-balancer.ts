@@ -4,7 +4,7 @@ import type { SupervisedProcess } from "../../harness/processes/supervised-proce
 const probeEveryMs = 500;
 const probeTimeoutMs = 1_000;
 
-/** Sends callers to the APIs in turn, to each run of one that passed its last readiness probe. */
+/** Sends callers round-robin to the API processes that passed their last readiness probe. */
 export class LoadBalancer {
   readonly #targets = new Map<string, { opsUrl: string; url: string }>();
   #ready: string[] = [];
@@ -23,19 +23,19 @@ export class LoadBalancer {
     return balancer;
   }
 
-  /** Adds the current run of an API. */
+  /** Adds the running process of an API. */
   add({ url, opsUrl }: SupervisedProcess): void {
     if (url === undefined || opsUrl === undefined) throw new Error("the API does not listen yet");
     this.#targets.set(url, { url, opsUrl });
   }
 
-  /** Sends no further caller to this address. */
+  /** Stops sending callers to this address. */
   remove(url: string): void {
     this.#targets.delete(url);
     this.#ready = this.#ready.filter((ready) => ready !== url);
   }
 
-  /** Resolves once callers are sent to this address. */
+  /** Waits until callers are sent to this address. */
   async untilReady(url: string): Promise<void> {
     while (!this.#ready.includes(url)) await sleep(20);
   }

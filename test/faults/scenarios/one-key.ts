@@ -10,7 +10,7 @@ const atOnce = 100;
 /** The outcome of one key. */
 export interface OneKeyRound {
   answered: number;
-  /** Different bodies among the answers. */
+  /** Distinct bodies among the answers. */
   bodies: number;
   replayed: number;
   providerCalls: number;
@@ -54,7 +54,7 @@ async function searchUnderKey(
   };
 }
 
-/** Whether one key was paid once, searched once, and every caller got the same bytes. */
+/** Whether the key was charged once and searched once, and every caller got the same bytes. */
 export const isOneAnswer = (round: OneKeyRound) =>
   round.answered === atOnce &&
   round.bodies === 1 &&

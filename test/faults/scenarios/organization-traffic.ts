@@ -4,17 +4,17 @@ import { type CheckedAnswer, sendSequence } from "./request-sequence.ts";
 import type { ScenarioStack } from "./scenario-stack.ts";
 import type { SeededOrganization } from "./seed-organizations.ts";
 
-/** Sends sequences for every organization in turn, again and again, while Redis loses its data. */
+/** Sends request sequences for every organization in turn, repeatedly, while Redis loses its data. */
 export class OrganizationTraffic {
   /** Answers of sequences that began after the loss. */
   readonly afterLoss: CheckedAnswer[] = [];
-  /** Answers of sequences that were in flight when it happened. */
+  /** Answers of sequences that were in flight at the loss. */
   readonly inFlight: CheckedAnswer[] = [];
-  /** The organizations of those: what they have is no longer known to the mil, so they get no further sequence. */
+  /** Their organizations, whose balances are no longer known to the mil. They get no further sequence. */
   readonly doubtful = new Set<SeededOrganization>();
-  /** When nothing of Redis' data was left. By `performance.now()`, like all instants here. */
+  /** When Redis had lost its data. By `performance.now()`, like all instants here. */
   lostAtMs = Number.POSITIVE_INFINITY;
-  /** When every organization had had a sequence since the loss. */
+  /** When every organization had completed a sequence since the loss. */
   allServedAtMs = Number.POSITIVE_INFINITY;
   readonly #stack: ScenarioStack;
   readonly #waiting: SeededOrganization[];
@@ -31,7 +31,7 @@ export class OrganizationTraffic {
     this.#size = organizations.length;
   }
 
-  /** Runs until every organization had a sequence since the loss, and it is enough. */
+  /** Runs until every organization has completed a sequence since the loss and `isEnough` is true. */
   async run(inFlight: number, isEnough: () => boolean): Promise<void> {
     await keepInFlight(inFlight, async () => {
       const organization = this.#waiting.shift();
@@ -41,12 +41,12 @@ export class OrganizationTraffic {
     });
   }
 
-  /** Whether a search was answered since the loss. */
+  /** Whether a search that began after the loss was answered. */
   get hasAnsweredSearch(): boolean {
     return this.afterLoss.some(({ what, answer }) => what === "search" && answer.status === 200);
   }
 
-  /** Resolves once so many sequences have begun. */
+  /** Waits until this many sequences have begun. */
   async untilBegun(count: number): Promise<void> {
     while (this.#count < count) await sleep(10);
   }
@@ -56,7 +56,7 @@ export class OrganizationTraffic {
     this.#phase = "losing";
   }
 
-  /** Nothing of Redis' data is left. */
+  /** Redis has lost its data. */
   endLoss(): void {
     this.#phase = "after";
     this.lostAtMs = performance.now();

@@ -5,8 +5,8 @@ import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.t
 import { quantile, tally } from "./statistics.ts";
 
 /**
- * Five times as many searches as can be answered. What limits the service here is the provider and not this machine: each
- * worker calls it for so many searches at once, and each call takes so long.
+ * Five times as many searches arrive as can be answered. The provider limits the service here, not the machine: each worker runs
+ * few searches at once, and each takes as long as the provider.
  */
 
 const providerMs = 100;
@@ -19,12 +19,12 @@ export interface OverloadSize {
   concurrency: number;
   peakMs: number;
   overloadMs: number;
-  /** The overload ends early once so many callers were refused. */
+  /** The overload ends early once this many callers were refused. */
   refusalsMax: number;
 }
 
 export interface OverloadFigures {
-  /** Answered searches per second, at a load just above what can be answered. */
+  /** Answered searches per second at a load just above capacity. */
   peakPerSecond: number;
   arrivedPerSecond: number;
   goodPerSecond: number;
@@ -36,7 +36,7 @@ export const overload: Scenario = {
   name: "overload",
   run: (servers) => {
     const size = { concurrency: 8, peakMs: 10_000, overloadMs: 25_000, refusalsMax: Number.POSITIVE_INFINITY };
-    // Half of the deadline is what the queue may hold.
+    // The queue may hold searches for half of the deadline.
     const settings = { WORKER_CONCURRENCY: String(size.concurrency), SEARCH_DEADLINE_MS: "3000" };
     return withStack(servers, { apis: 2, workers: 2, settings }, async (stack) =>
       rowsOf(await measureOverload(stack, size)),
@@ -57,7 +57,7 @@ export async function measureOverload(stack: ScenarioStack, size: OverloadSize):
 
   const answers: CallerAnswer[] = [];
   let refused = 0;
-  // What the provider alone would allow: a little more than any peak.
+  // What the provider alone would allow, a little more than the peak.
   const perSecondMax = (slots / providerMs) * 1_000;
   const lastedMs = await arriveAt({
     perSecond: perSecondMax * timesPeak,
@@ -82,7 +82,7 @@ export async function measureOverload(stack: ScenarioStack, size: OverloadSize):
   };
 }
 
-/** A load just above what can be answered, by callers who each wait for their answer. */
+/** A load just above capacity, by callers that each wait for their answer. */
 async function searchAtPeak(
   stack: ScenarioStack,
   token: string,
@@ -92,7 +92,7 @@ async function searchAtPeak(
   const answers: CallerAnswer[] = [];
   const endAtMs = performance.now() + forMs;
   let sent = 0;
-  // Twice as many in flight as there are slots, so that no slot is ever idle and the queue stays short.
+  // Twice as many as there are slots: no slot is idle, and the queue stays short.
   await keepInFlight(2 * slots, async (caller) => {
     sent += 1;
     answers.push(await stack.callers.search(stack.apiUrl(caller), token, `peak ${sent}`));
@@ -108,7 +108,7 @@ function goodputOf(answers: readonly CallerAnswer[], forMs: number): number {
   return inTime.length / (forMs / 1_000);
 }
 
-/** Everything but an answer, and but the one refusal that is promised: 503 with the time to come back. */
+/** Outcomes that are neither an answer nor the promised refusal, 503 with Retry-After. */
 export const wrongAnswers = (answers: readonly CallerAnswer[]) =>
   answers.filter(({ status, retryAfter }) => status !== 200 && !(status === 503 && Number(retryAfter) >= 1));
 
@@ -127,7 +127,7 @@ function rowsOf({ peakPerSecond, arrivedPerSecond, goodPerSecond, answers, broke
     },
     {
       what,
-      promised: "all others get 503 with Retry-After",
+      promised: "every other search gets 503 with Retry-After",
       seen: `${refused.length} refused; other outcomes: ${tally(wrong.map(({ status }) => status))}`,
       held: wrong.length === 0 && refused.length > 0,
     },

@@ -6,8 +6,8 @@ import type { ScenarioStack } from "./scenario-stack.ts";
 import { poorMils, type SeededOrganization } from "./seed-organizations.ts";
 
 /**
- * Sequences of requests of one organization, and whether each answer is right. One sequence runs per organization at a
- * time, so what the organization really has is known to the mil.
+ * Sequences of requests of one organization, with a verdict on each answer. An organization has one sequence at a time, so its
+ * true balance is known to the mil.
  */
 
 /** One request of a sequence. */
@@ -23,7 +23,7 @@ const shortBody = z.object({
   error: z.object({ code: z.literal("out_of_credits"), details: z.object({ availableMils: z.literal(poorMils) }) }),
 });
 
-/** Sends the sequence whose turn it is by the count. */
+/** Sends the next kind of sequence, by the count. */
 export async function sendSequence(
   stack: ScenarioStack,
   organization: SeededOrganization,
@@ -34,7 +34,7 @@ export async function sendSequence(
   return sequence.checked;
 }
 
-/** The first sequence of an organization, while all is well: its balance is read, and some pay under a key. */
+/** The first sequence of an organization, before the loss: reads the balance; every fourth also pays under a key. */
 export async function warmUp(
   stack: ScenarioStack,
   organization: SeededOrganization,
@@ -73,7 +73,7 @@ class RequestSequence {
   constructor(stack: ScenarioStack, organization: SeededOrganization, count: number) {
     this.#stack = stack;
     this.#organization = organization;
-    // Not in step with the kinds, so that each API gets all of them.
+    // Out of step with the kinds, so that each API gets all of them.
     this.#apiUrl = stack.apiUrl(Math.floor(count / kinds.length));
   }
 
@@ -87,7 +87,7 @@ class RequestSequence {
     this.#check(await this.#send(), priceMils);
   }
 
-  /** A search under a key of its own. */
+  /** A search under a new key. */
   async searchWithKey(): Promise<void> {
     const key = randomUUID();
     const answer = await this.#send(key);
@@ -95,7 +95,7 @@ class RequestSequence {
     if (answer.status === 200) this.#organization.paid = { key, text: answer.text };
   }
 
-  /** Repeats a key that has paid: the same bytes; or, after Redis lost the record, a new search that costs nothing. */
+  /** Repeats a key that has paid. The answer has the same bytes, or is a new one that costs nothing. */
   async repeat(): Promise<void> {
     const { paid } = this.#organization;
     if (!paid) return this.search();
@@ -109,7 +109,7 @@ class RequestSequence {
     return this.#stack.callers.search(this.#apiUrl, this.#organization.token, "a sequence", key);
   }
 
-  /** Checks the answer to a search that has this price. */
+  /** Checks the answer to a search with this price. */
   #check(answer: CallerAnswer, chargedMils: number): void {
     if (this.#organization.isPoor && answer.status !== 200) {
       const isRight = answer.status === 402 && shortBody.safeParse(JSON.parse(answer.text)).success;
@@ -122,7 +122,7 @@ class RequestSequence {
     this.#record("search", answer, isRight && !this.#organization.isPoor);
   }
 
-  /** To the mil: the balance, less holds of its own refused searches that may not be given back yet. */
+  /** Exact to the mil, apart from holds of refused searches that may not have ended yet. */
   #isRight(availableMils: number): boolean {
     const heldMils = this.#organization.balanceMils - availableMils;
     return heldMils >= 0 && heldMils <= this.#mayBeHeldMils && heldMils % priceMils === 0;
@@ -130,7 +130,7 @@ class RequestSequence {
 
   #record(what: CheckedAnswer["what"], answer: CallerAnswer, isRight: boolean): void {
     this.checked.push({ what, answer, verdict: isRight ? "right" : answer.status === 503 ? "refused" : "wrong" });
-    // A hold is given back after its caller got the refusal.
+    // The hold ends after the caller got the refusal.
     if (what === "search" && answer.status === 503) this.#mayBeHeldMils += priceMils;
   }
 }

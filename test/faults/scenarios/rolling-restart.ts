@@ -6,21 +6,20 @@ import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.t
 import { quantile, tally } from "./statistics.ts";
 
 /**
- * Every process is replaced while searches go on, one API and one worker at a time: the new one starts first, then the old
- * one stops.
+ * Every process is replaced while searches run, one API and one worker at a time. The new one starts before the old one stops.
  */
 
 const providerMs = 30;
 
 export interface RollingRestartSize {
-  /** At least; searches go on until the last process is replaced. */
+  /** The minimum; searches continue until the last process is replaced. */
   searches: number;
   inFlight: number;
-  /** How often each process is replaced. */
+  /** How many times each process is replaced. */
   rounds: number;
   /**
-   * What keeps callers away from an API that is asked to stop: its failing readiness probes, for which it goes on to answer
-   * for some seconds; or its removal from the load balancer first, which depends on no clock.
+   * What keeps callers away from a stopping API. `probes`: its readiness probes fail while it still answers for some seconds.
+   * `removal`: the load balancer removes it first, which depends on no clock.
    */
   drainedBy: "probes" | "removal";
 }
@@ -28,7 +27,7 @@ export interface RollingRestartSize {
 export interface RollingRestartFigures {
   answers: CallerAnswer[];
   replaced: number;
-  /** Exit codes of the processes that stopped, where not 0. */
+  /** The exit codes of stopped processes that are not 0. */
   badExits: (number | null)[];
   broken: string[];
 }
@@ -81,7 +80,7 @@ export async function measureRollingRestart(
   }
 }
 
-/** Replaces each API and each worker by a new one. @returns the exit codes of the old ones. */
+/** Replaces each API and each worker. @returns the exit codes of the old processes. */
 async function replaceAll(
   { apis, workers }: ScenarioStack,
   balancer: LoadBalancer,
@@ -121,7 +120,7 @@ function rowsOf(size: RollingRestartSize, figures: RollingRestartFigures): Row[]
     },
     {
       what,
-      promised: "each process exits with 0, each answer is charged once",
+      promised: "each process exits with 0, and each answer is charged once",
       seen: [`${badExits.length} other exits`, ...broken].join("; "),
       held: badExits.length === 0 && broken.length === 0,
     },

@@ -9,14 +9,14 @@ import { Callers } from "./callers.ts";
 
 /** The servers in which a scenario runs. */
 export interface ScenarioServers {
-  /** A running Postgres, in which the scenario makes a database of its own. */
+  /** A running Postgres, in which the scenario creates its database. */
   postgresUrl: string;
   say: Say;
-  /** An empty Redis of its own; by default a process is started. */
+  /** Starts an empty Redis; a local process by default. */
   startRedis?: () => Promise<LocalServer>;
 }
 
-/** A figure that is promised, measured anew each time. */
+/** The measurement of a promised figure. */
 export interface Scenario {
   name: string;
   run: (servers: ScenarioServers) => Promise<Row[]>;
@@ -25,11 +25,11 @@ export interface Scenario {
 export interface ScenarioStackOptions {
   apis: number;
   workers: number;
-  /** Settings of every process, besides those that lead to the servers. */
+  /** More settings for every process. */
   settings?: Record<string, string>;
 }
 
-/** The whole service as real processes, the provider as a stub, and callers with connections of their own. */
+/** The whole service as real processes, a stub of the provider, and callers with their own connections. */
 export class ScenarioStack {
   readonly service: Service;
   readonly provider: SerperStub;
@@ -66,14 +66,14 @@ export class ScenarioStack {
     }
   }
 
-  /** Where callers reach the n-th API, counted around. */
+  /** The address of the n-th API, modulo their number. */
   apiUrl(n: number): string {
     const url = this.apis[n % this.apis.length]?.url;
     if (url === undefined) throw new Error(`API ${n % this.apis.length} does not run`);
     return url;
   }
 
-  /** From now on the provider answers each call after this time. */
+  /** Makes the provider answer each call after this delay. */
   answerAfter(providerMs: number): void {
     this.provider.otherwise = delayed(providerMs);
   }
@@ -86,7 +86,7 @@ export class ScenarioStack {
   }
 }
 
-/** Opens a stack, uses it, and closes it whatever happens. */
+/** Opens a stack, uses it, and always closes it. */
 export async function withStack<T>(
   servers: ScenarioServers,
   options: ScenarioStackOptions,

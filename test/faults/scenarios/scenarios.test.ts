@@ -9,12 +9,12 @@ import { measureOverload, wrongAnswers } from "./overload.ts";
 import { measureRollingRestart } from "./rolling-restart.ts";
 import { ScenarioStack } from "./scenario-stack.ts";
 
-/** Small scenarios in one stack, for what happens and not for how fast; `npm run faults -- scenarios` measures that. */
+/** Small scenarios in one stack. They check outcomes; `npm run faults -- scenarios` also measures times. */
 
 const concurrency = 2;
 const settings = {
   WORKER_CONCURRENCY: String(concurrency),
-  SEARCH_DEADLINE_MS: "12000", // Half of it is what the queue may hold, so an overload shows after two seconds.
+  SEARCH_DEADLINE_MS: "12000", // The queue may hold searches for half of it, so an overload shows after two seconds.
 };
 
 let stack: ScenarioStack;
@@ -51,7 +51,7 @@ test("a hundred concurrent requests under one key are charged once and get the s
   expect(seen.filter((round) => !isOneAnswer(round))).toEqual([]);
 });
 
-test("with five times as many searches as can be answered, each is answered or gets the time to come back", {
+test("with five times as many searches as can be answered, each is answered or gets 503 with Retry-After", {
   timeout: 120_000,
 }, async () => {
   const size = { concurrency, peakMs: 200, overloadMs: 30_000, refusalsMax: 100 };
@@ -62,7 +62,7 @@ test("with five times as many searches as can be answered, each is answered or g
   expect(broken).toEqual([]);
 });
 
-test("a Redis that lost everything causes no wrong answer, and every organization is answered again", {
+test("after Redis lost its data no answer is wrong, and every organization is answered again", {
   timeout: 120_000,
 }, async () => {
   const { losses, broken } = await measureFlushed(stack, { organizations: 150, afterMs: 0 });

@@ -6,18 +6,18 @@ import { priceMils } from "../audit/evidence.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
-/** What a poor organization has: too little for a search. */
+/** The balance of a poor organization, too little for a search. */
 export const poorMils = priceMils - 1;
 const poorEvery = 50;
 const richMils = 1_000;
 
-/** One of many organizations, and what it really has. Each has a different balance, so a mixed-up answer shows. */
+/** One of many organizations with its true balance. Balances differ, so that a mix-up shows. */
 export interface SeededOrganization {
   organizationId: string;
   token: string;
   balanceMils: number;
   isPoor: boolean;
-  /** An Idempotency-Key that has paid, and the answer's bytes. */
+  /** An Idempotency-Key that has paid, and its answer. */
   paid: { key: string; text: string } | undefined;
 }
 
