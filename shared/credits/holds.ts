@@ -21,7 +21,7 @@ import type { TokenSpending, VersionedBalance } from "./ledger.ts";
  *                   passed, its caller disconnected, or its admission or enqueueing has an unknown outcome; or the
  *                   sweeper found the hold open 2 s after its deadline.
  *
- * Whoever ends a hold first inserts the decision in Postgres. If that process dies before settle.lua, the sweeper finds the
+ * The process that ends a hold first inserts the decision in Postgres. If that process dies before settle.lua, the sweeper finds the
  * decision and drops the hold. A flushed Redis has lost its holds; Postgres decides the searches all the same.
  */
 
