@@ -15,7 +15,7 @@ const connections = 64;
 const grownBytesMax = 250 * 1_048_576;
 // Covers the start of an API, and maintenance that happens to do more during the flood.
 const commitsShareMax = 0.1;
-const events: Record<Strength, number> = { quick: 600, full: 20_000 };
+const events: Record<Strength, number> = { quick: 200, full: 20_000 };
 const largestBytes = 64 * 1_024;
 
 /** Forged events: signatures of the right form, of many parts or absent; bodies of the maximum size, or larger. */

@@ -8,7 +8,7 @@ import { quantile, tally } from "./statistics.ts";
 /** The preferred one of two providers fails under load, in every way that it can. */
 
 const providerMs = 50;
-const searches = 3_000;
+const fullSearches = 3_000;
 const inFlight = 16;
 
 /** What callers saw while the preferred provider was in one state. */
@@ -21,13 +21,19 @@ interface Phase {
 export const deadProvider: Scenario = {
   name: "dead-provider",
   run: async (servers) => {
-    const unhedged = await measure(servers, {});
-    const hedged = await measure(servers, { SERP_HEDGE_AFTER_MS: "250" });
-    return [...rowsOf(unhedged, ""), ...rowsOf(hedged, ", hedged after 250 ms")];
+    const unhedged = await measureDeadProvider(servers, { searches: fullSearches });
+    const hedging = { searches: fullSearches, hedgeAfterMs: 250 };
+    return [...unhedged, ...(await measureDeadProvider(servers, hedging))];
   },
 };
 
-async function measure(servers: ScenarioServers, settings: Record<string, string>): Promise<Phase[]> {
+/** @param options.searches of each state of the preferred provider. */
+export async function measureDeadProvider(
+  servers: ScenarioServers,
+  options: { searches: number; hedgeAfterMs?: number },
+): Promise<Row[]> {
+  const { searches, hedgeAfterMs } = options;
+  const settings = hedgeAfterMs === undefined ? {} : { SERP_HEDGE_AFTER_MS: String(hedgeAfterMs) };
   const second = await startSerperStub();
   second.otherwise = delayed(providerMs, reply(200, contractCases.dataforseo.page));
   const providers = {
@@ -37,31 +43,37 @@ async function measure(servers: ScenarioServers, settings: Record<string, string
     DATAFORSEO_BASE_URL: second.url,
   };
   try {
-    return await withStack(servers, { apis: 1, workers: 1, settings: { ...providers, ...settings } }, goThroughStates);
+    const stackOptions = { apis: 1, workers: 1, settings: { ...providers, ...settings } };
+    const phases = await withStack(servers, stackOptions, (stack) => goThroughStates(stack, searches));
+    return rowsOf(phases, hedgeAfterMs === undefined ? "" : `, hedged after ${hedgeAfterMs} ms`);
   } finally {
     await second.close();
   }
 }
 
-async function goThroughStates(stack: ScenarioStack): Promise<Phase[]> {
+async function goThroughStates(stack: ScenarioStack, searches: number): Promise<Phase[]> {
   const { service, provider } = stack;
   stack.answerAfter(providerMs);
   const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
   const { token } = await service.organization({ creditMils: 100_000_000, terms });
   const answering = provider.otherwise;
-  const phases: Phase[] = [await search(stack, token, "answering")];
+  const search = (state: string) => searchIn(stack, { token, state, searches });
+  const phases: Phase[] = [await search("answering")];
   provider.otherwise = refusal(500, "Internal server error");
-  phases.push(await search(stack, token, "answering 500"));
+  phases.push(await search("answering 500"));
   await recover(stack, token, answering);
   provider.otherwise = hang;
-  phases.push(await search(stack, token, "hanging"));
+  phases.push(await search("hanging"));
   await recover(stack, token, answering);
   await provider.close();
-  phases.push(await search(stack, token, "not listening"));
+  phases.push(await search("not listening"));
   return phases;
 }
 
-async function search(stack: ScenarioStack, token: string, state: string): Promise<Phase> {
+async function searchIn(
+  stack: ScenarioStack,
+  { token, state, searches }: { token: string; state: string; searches: number },
+): Promise<Phase> {
   const before = stack.provider.requests.length;
   const answers = await callEach(searches, inFlight, (n) =>
     stack.callers.search(stack.apiUrl(0), token, `${state} ${n}`),

@@ -8,18 +8,21 @@ import { tally } from "./statistics.ts";
 /** A hundred callers send the same search at once. */
 
 const atOnce = 100;
-const rounds = 20;
+const fullRounds = 20;
 const workers = 2;
 const slots = 64;
 // Each process estimates Redis' clock. An answer that comes right after the enqueueing of a search may seem older than it.
 const clockMarginMs = 100;
 
+/** So that the searches fill the two workers. */
+export const equalSearchesSettings = { WORKER_CONCURRENCY: String(slots / workers) };
+
 export const equalSearches: Scenario = {
   name: "equal-searches",
-  run: (servers) => {
-    const settings = { WORKER_CONCURRENCY: String(slots / workers) };
-    return withStack(servers, { apis: 2, workers, settings }, async (stack) => [rowOf(await measure(stack))]);
-  },
+  run: (servers) =>
+    withStack(servers, { apis: 2, workers, settings: equalSearchesSettings }, (stack) =>
+      measureEqualSearches(stack, fullRounds),
+    ),
 };
 
 interface Round {
@@ -28,7 +31,7 @@ interface Round {
   charges: number;
 }
 
-async function measure(stack: ScenarioStack): Promise<Round[]> {
+export async function measureEqualSearches(stack: ScenarioStack, rounds: number): Promise<Row[]> {
   const { service, provider, say } = stack;
   const { organizationId, token } = await service.organization({ creditMils: 1_000_000, terms: {} });
   const charges = () => countCharges(service.database, organizationId);
@@ -41,7 +44,7 @@ async function measure(stack: ScenarioStack): Promise<Round[]> {
     seen.push({ statuses, calls, charges: (await charges()) - chargesBefore });
   }
   say(`equal searches: ${rounds} rounds of ${atOnce} at once`);
-  return seen;
+  return [rowOf(seen)];
 }
 
 /**
@@ -63,7 +66,7 @@ async function searchAtOnce(stack: ScenarioStack, token: string, keyword: string
 
 function rowOf(seen: readonly Round[]): Row {
   return {
-    what: `${atOnce} equal searches at once over 2 APIs and 2 workers, ${rounds} times`,
+    what: `${atOnce} equal searches at once over 2 APIs and 2 workers, ${seen.length} times`,
     promised: `each: 1 provider call, ${atOnce} charges`,
     seen: `${tally(seen.flatMap(({ statuses }) => statuses))}; provider calls each: ${tally(seen.map(({ calls }) => calls))}; charges each: ${tally(seen.map(({ charges }) => charges))}`,
     held: seen.every(
