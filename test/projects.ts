@@ -10,7 +10,11 @@ import { importsOf, type Source, sources } from "./harness/assertions/sources.ts
 export type ProjectName = "unit" | "integration" | "long";
 
 /** Every process that tests start goes through one of these. */
-const startsProcesses = new Set(["local/guarded-process.ts", "test/harness/processes/run.ts"]);
+const startsProcesses = new Set([
+  "local/guarded-process.ts",
+  "test/harness/processes/run.ts",
+  "test/faults/mutants/run.ts",
+]);
 
 /** Files that start no process and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
@@ -29,11 +33,11 @@ const long: Record<string, string> = {
   "test/api/billing/usage-chart-browser.test.ts": "the chart in Chromium",
   "test/bench/throughput.test.ts": "runs benchmarks",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
+  "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",
   "test/journeys/account-tasks.test.ts": "people at work in Chromium",
   "test/journeys/containers.test.ts": "builds images, if Docker is there",
   "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
   "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
-  "test/model/model.test.ts": "plants bugs in the design and explores each",
   "test/shots/pages.test.ts": "weighs every page in Chromium",
 };
 
