@@ -28,6 +28,10 @@ const namesOnOneService = [
   "outliving-tokens",
   "crafted-inputs",
   "untaken-pairs",
+  "keyed-answers",
+  "limited-tokens",
+  "planted-cookies",
+  "stolen-logins",
 ];
 /** By these one caller or many take what others need. Each gets a service of its own. */
 const crowdNames = [

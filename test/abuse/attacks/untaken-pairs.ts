@@ -20,7 +20,7 @@ const stepBytes = 64 * 1_024;
 const stepMs = 100;
 const boundMs = 60_000;
 const refused = "429 unpaid_calls";
-const pairs: Record<Strength, number> = { quick: 4, full: 10 };
+const pairs: Record<Strength, number> = { quick: 6, full: 10 };
 
 /** Two equal searches share their provider calls. Both answers wait behind a file that the attacker stops reading. */
 export const untakenPairs: Attack = {
@@ -32,21 +32,30 @@ export const untakenPairs: Attack = {
     const attacker = await service.organization({ terms: { concurrency: 2, unpaidCalls } });
     const [calls, counted] = [provider.requests.length, await countedCalls(service)];
     const outcomes: string[] = [];
-    for (let pair = 0; pair < pairs[strength]; pair += 1) {
+    const kindsNow = async () => (await service.ledgerOf(attacker.organizationId)).map(({ kind }) => kind);
+    let paidCalls = 0; // On a busy machine an answer may reach the attacker's socket, and is then paid with its calls.
+    for (let pair = 0; pair < pairs[strength] && outcomes.at(-1) !== refused; pair += 1) {
+      const paidBefore = standingIn(await kindsNow());
       outcomes.push(...(await leavePair(stack, attacker, `untaken ${pair}`)));
       await service.rest();
+      if (standingIn(await kindsNow()) > paidBefore) paidCalls += pages;
     }
-    const [asked, unpaid] = [provider.requests.length - calls, (await countedCalls(service)) - counted];
-    const kinds = (await service.ledgerOf(attacker.organizationId)).map(({ kind }) => kind);
+    const asked = provider.requests.length - calls - paidCalls;
+    const unpaid = (await countedCalls(service)) - counted;
+    const kinds = await kindsNow();
     return [
       {
         promised: `at most ${callsMax} provider calls stay unpaid, each counted once, then 429 with the reason unpaid_calls`,
-        seen: `${asked} calls, ${unpaid} counted; ${tally(outcomes)}; ${tally(kinds)}`,
+        seen: `${asked} calls besides ${paidCalls} paid ones, ${unpaid} counted; ${tally(outcomes)}; ${tally(kinds)}`,
         held: asked <= callsMax && unpaid === asked && outcomes.at(-1) === refused,
       },
     ];
   },
 };
+
+/** How many of the charges were not reversed. */
+const standingIn = (kinds: readonly string[]) =>
+  kinds.filter((kind) => kind === "charge").length - kinds.filter((kind) => kind === "reversal").length;
 
 /** Sends a pair and resets it once both searches are charged. @returns how they ended for the attacker. */
 async function leavePair(
