@@ -20,6 +20,12 @@ const startsProcesses = new Set([
 const slow: Record<string, string> = {
   "test/api/slow-clients.test.ts": "waits until the server closes connections that send or take nothing",
   "test/api/mcp/hand-over.test.ts": "reads many answers of 32 MiB",
+  "test/api/docs/lint.test.ts": "loads a linter and its rules",
+  "test/api/pipelining.test.ts": "fills the buffers of connections",
+  "test/api/refused-requests.test.ts": "fills the buffers of connections",
+  "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
+  "test/api/unsent-answers.test.ts": "fills the buffers of connections",
+  "test/bench/load/generate.test.ts": "sends load for seconds",
   "test/images.test.ts": "runs the commands of the image's build",
 };
 
