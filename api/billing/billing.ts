@@ -8,6 +8,7 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
+import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
 import type { IdentifyByHash } from "../identify.ts";
@@ -19,16 +20,24 @@ import { type PlaygroundParts, runPlayground, showPlayground } from "../playgrou
 import { SessionSearches } from "../playground/session-searches.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { PageSender } from "../pages/page-sender.ts";
-import { openAccountReads } from "./frame/account-reads.ts";
-import { AccountHandlers, type Handler } from "./frame/account-handlers.ts";
+import { AccountHandlers, type FormRequest, type Handler } from "./frame/account-handlers.ts";
+import { creditReader } from "./frame/credit.ts";
 import { handleLiveUpdates, LiveStreams } from "./frame/live-updates.ts";
-import { sendErrorPage, topUpPath } from "./frame/send-error-page.ts";
+import { sendErrorPage } from "./frame/send-error-page.ts";
 import { type AddCredit, beginTopUp } from "./payments/add-credit.ts";
 import { liveOverview, writeOverview } from "./overview/overview.ts";
-import { autoTopupForms, sendToReceipt, writePayments } from "./payments/payments.ts";
+import {
+  handleCardForm,
+  handleOffForm,
+  handleRemoveCardForm,
+  handleTermsForm,
+  type PaymentParts,
+  sendToReceipt,
+  writePayments,
+} from "./payments/payments.ts";
 import { sendStatementCsv, writeStatement } from "./payments/statement.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
-import { writeSearch } from "./searches/search-page.ts";
+import { writeSearch } from "./searches/search.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
@@ -41,13 +50,14 @@ import {
   handleSecretForm,
   handleTestForm,
   handleWebhookForm,
+  type SettingsParts,
   writeSettings,
 } from "./settings/settings.ts";
 import { handleRevokeForm, handleTokenLimitsForm, writeToken } from "./tokens/token.ts";
-import { handleCreateForm, writeTokens } from "./tokens/tokens.ts";
+import { handleCreateForm, type TokenParts, writeTokens } from "./tokens/tokens.ts";
 
-// The pages read long ledgers on connections of their own, so that no search waits for them. Streams take one at a time, and
-// so do exports: one is left for views.
+// The pages have their own connections, so that no search waits while they read long ledgers. All streams together use one
+// connection at a time, and so do all exports: one is left for views.
 const databaseSizeMax = 3;
 
 /** One route of the account pages. */
@@ -55,11 +65,11 @@ interface AccountRoute {
   method: "GET" | "POST";
   path: string;
   handle: Handler;
-  /** Where a GET of a form's path leads. */
+  /** The page to which a GET of a form's path redirects. */
   page?: string;
 }
 
-/** The account pages: their routes, their files, and their form of an error. */
+/** The account pages: their routes and files, and how they show an error. */
 export interface Billing {
   routes: readonly AccountRoute[];
   files: readonly StaticFile[];
@@ -100,74 +110,88 @@ export function openBilling(parts: {
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
-  const attempts = new SignInAttempts(redis);
   const pageWindow = new PageWindow(redis);
-  const reads = openAccountReads({ readUsage, clock, database, searchLogDays: config.SEARCH_LOG_DAYS });
-  const accountParts = { sessions, pageWindow, pages, reads, brand, publicUrl };
+  const accountParts = { sessions, pageWindow, pages, database, brand, publicUrl };
   const account = new AccountHandlers(accountParts);
   const playgroundFiles = { ...files, scripts: [script, playgroundScript] };
   const playgroundPages = new PageSender({ files: playgroundFiles, checkoutOrigin: undefined });
   const playground = new AccountHandlers({ ...accountParts, pages: playgroundPages });
-  const playgroundParts = {
-    ...parts.playground,
-    publicUrl,
-    sessionSearches: new SessionSearches({ redis, clock, database, log }),
-  };
-  const live = { sessions, pageWindow, reads, pages, streams: new LiveStreams(metrics), draining };
-  const addCredit = addCreditOf(topups, config);
-  const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
-  const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
+  const readCredit = creditReader(readUsage, clock);
+  const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
+  const attempts = new SignInAttempts(redis);
+  const signIn = { sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl };
+  const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
-  const tokens = { account, database, announce };
-  const settings = { account, database, config, announce };
-  const payments = { account, database, addCredit };
+  const searches = { database, longReads: new Turns() };
+  const overview = { ...searches, readCredit, searchLogDays: config.SEARCH_LOG_DAYS, publicUrl };
+  const addCredit = addCreditOf(topups, config);
   return {
     routes: [
-      get("/billing", account.page(writeOverview({ reads, publicUrl, addCredit }))),
-      get("/billing/live", handleLiveUpdates(live, liveOverview(reads, publicUrl))),
-      get("/billing/searches", account.page(writeSearches({ reads }))),
-      get(
-        "/billing/searches/live",
-        handleLiveUpdates(live, (request) => liveSearches(reads, request)),
-      ),
-      get("/billing/searches/:requestId", account.page(writeSearch({ reads }))),
+      get("/billing", account.page(writeOverview({ ...overview, addCredit }))),
+      get("/billing/live", handleLiveUpdates(live, liveOverview(overview))),
+      get("/billing/searches", account.page(writeSearches(searches))),
+      get("/billing/searches/live", handleLiveUpdates(live, liveSearches(searches))),
+      get("/billing/searches/:requestId", account.page(writeSearch(searches))),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
-      get("/playground", playground.page(showPlayground(playgroundParts))),
-      {
-        ...post("/playground/search", playground.form(runPlayground(playground, playgroundParts))),
-        page: "/playground",
-      },
-      get("/billing/tokens", account.page(writeTokens(tokens))),
-      post("/billing/tokens/create", account.form(handleCreateForm({ ...tokens, redis }))),
-      post("/billing/tokens/limits", account.form(handleTokenLimitsForm(tokens))),
-      post("/billing/tokens/revoke", account.form(handleRevokeForm({ ...tokens, sessions }))),
-      get("/billing/tokens/:tokenId", account.page(writeToken(tokens))),
-      get("/billing/payments", account.page(writePayments(payments))),
-      get("/billing/statements/:month", account.page(writeStatement({ database }))),
-      get("/billing/statements.csv", account.download(sendStatementCsv({ pages, database }))),
-      get("/billing/receipts/:grant", topups ? account.download(sendToReceipt({ database, topups })) : noPayments),
-      get("/billing/settings", account.page(writeSettings(settings))),
-      post("/billing/settings/limits", account.form(handleLimitsForm(settings))),
-      post("/billing/settings/low-balance", account.form(handleLowBalanceForm(settings))),
-      post("/billing/settings/webhook", account.form(handleWebhookForm(settings))),
-      post("/billing/settings/webhook/secret", account.form(handleSecretForm(settings))),
-      post("/billing/settings/webhook/remove", account.form(handleRemoveForm(settings))),
-      post("/billing/settings/webhook/test", account.form(handleTestForm(settings))),
-      post("/billing/settings/webhook/replay", account.form(handleReplayForm(settings))),
-      post(
-        "/billing/sign-in",
-        handleSignIn({ sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl }),
-      ),
+      ...playgroundRoutes(playground, { ...parts.playground, publicUrl, sessionSearches }),
+      ...tokenRoutes({ account, database, announce, redis, sessions }),
+      ...settingsRoutes({ account, database, config, announce }),
+      ...paymentRoutes({ account, database, addCredit, pages }, topups && autoTopups && { topups, autoTopups }),
+      post("/billing/sign-in", handleSignIn(signIn)),
       post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
-      ...autoTopupForms({ ...payments, topups, autoTopups }).map(({ path, handle }) =>
-        post(path, handle ? account.form(handle) : noPayments),
-      ),
-      post(topUpPath, topups ? account.form(beginTopUp({ topups })) : noPayments),
     ],
     files: [brand.mark, brand.style, style, script, playgroundScript],
     sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
   };
+}
+
+const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
+const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
+
+const playgroundRoutes = (account: AccountHandlers, parts: Parameters<typeof runPlayground>[1]): AccountRoute[] => [
+  get("/playground", account.page(showPlayground(parts))),
+  { ...post("/playground/search", account.form(runPlayground(account, parts))), page: "/playground" },
+];
+
+const tokenRoutes = (parts: TokenParts & { redis: Redis; sessions: Sessions }): AccountRoute[] => [
+  get("/billing/tokens", parts.account.page(writeTokens(parts))),
+  post("/billing/tokens/create", parts.account.form(handleCreateForm(parts))),
+  post("/billing/tokens/limits", parts.account.form(handleTokenLimitsForm(parts))),
+  post("/billing/tokens/revoke", parts.account.form(handleRevokeForm(parts))),
+  get("/billing/tokens/:tokenId", parts.account.page(writeToken(parts))),
+];
+
+const settingsRoutes = (parts: SettingsParts): AccountRoute[] => [
+  get("/billing/settings", parts.account.page(writeSettings(parts))),
+  post("/billing/settings/limits", parts.account.form(handleLimitsForm(parts))),
+  post("/billing/settings/low-balance", parts.account.form(handleLowBalanceForm(parts))),
+  post("/billing/settings/webhook", parts.account.form(handleWebhookForm(parts))),
+  post("/billing/settings/webhook/secret", parts.account.form(handleSecretForm(parts))),
+  post("/billing/settings/webhook/remove", parts.account.form(handleRemoveForm(parts))),
+  post("/billing/settings/webhook/test", parts.account.form(handleTestForm(parts))),
+  post("/billing/settings/webhook/replay", parts.account.form(handleReplayForm(parts))),
+];
+
+/** @param stripe undefined if the operator has set up no payments. */
+function paymentRoutes(
+  parts: PaymentParts & { pages: PageSender },
+  stripe: { topups: Topups; autoTopups: AutoTopups } | undefined,
+): AccountRoute[] {
+  const { account, database } = parts;
+  const form = (handle: ((asked: FormRequest) => Promise<void>) | undefined) =>
+    handle ? account.form(handle) : noPayments;
+  return [
+    get("/billing/payments", account.page(writePayments(parts))),
+    get("/billing/statements/:month", account.page(writeStatement(parts))),
+    get("/billing/statements.csv", account.download(sendStatementCsv(parts))),
+    get("/billing/receipts/:grant", stripe ? account.download(sendToReceipt({ database, ...stripe })) : noPayments),
+    post("/billing/topup", form(stripe && beginTopUp(stripe))),
+    post("/billing/auto-topup", form(stripe && handleTermsForm(parts, stripe.topups.amountsMils))),
+    post("/billing/auto-topup/off", form(stripe && handleOffForm(parts))),
+    post("/billing/auto-topup/card", form(stripe && handleCardForm(stripe.autoTopups))),
+    post("/billing/auto-topup/card/remove", form(stripe && handleRemoveCardForm(parts))),
+  ];
 }
 
 async function noPayments(): Promise<void> {
@@ -180,10 +204,10 @@ function addCreditOf(
   { PUBLIC_URL = "", TOPUP_URL }: Pick<Config, "PUBLIC_URL" | "TOPUP_URL">,
 ): AddCredit {
   if (topups) return { amountsMils: topups.amountsMils };
-  // TOPUP_URL is this page by default. A link from the page to itself would lead nowhere.
+  // TOPUP_URL is this page by default, and a page must not link to itself.
   return TOPUP_URL === `${PUBLIC_URL}/billing` ? "ask_operator" : { url: TOPUP_URL };
 }
 
-/** A file for browsers, beside those of the brand. It is cached for ever, so the next page of an account asks for none. */
+/** A file for browsers. They cache it permanently, so the next page of an account requests none. */
 const readFile = (path: string, type: string, file: string): StaticFile =>
   staticFile(path, `${type}; charset=utf-8`, readFileSync(new URL(file, import.meta.url)));

@@ -1,44 +1,54 @@
 import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
 import { readBytes } from "../http/read-json.ts";
+import { dollars } from "./format.ts";
 import { html, type Html } from "./html.ts";
 
-/** What was wrong with the fields of a form, by the field's name. */
+/** What is wrong with the fields of a form, by the field's name. */
 export type FieldProblems = Readonly<Record<string, string>>;
 
-/** A form that was sent: what its fields had, and what was wrong with them. Of a form that is shown first, nothing. */
+/** The values of a form that was sent, and what is wrong with them. */
 export interface SentForm {
   values: URLSearchParams;
   problems: FieldProblems;
 }
 
+/** A form that is shown for the first time. */
 export const newForm: SentForm = { values: new URLSearchParams(), problems: {} };
 
 interface TextField {
   name: string;
   label: string;
-  hint?: string;
-  /** What it has before a person changes it. */
-  value?: string;
+  hint: string;
+  /** Its value before a person changes it. */
+  value?: string | undefined;
   attributes?: Html;
 }
 
-/** A field for text with its label, its hint, and what was wrong with it. */
-export function textField(
-  { values, problems }: SentForm,
-  { name, label, hint, value = "", attributes }: TextField,
-): Html {
-  const problem = problems[name];
-  const described = [hint !== undefined && `${name}-hint`, problem !== undefined && `${name}-problem`].filter(Boolean);
+/** A text field with its label, its hint, and what is wrong with it. */
+export function textField({ values, problems }: SentForm, field: TextField): Html {
+  const { name, label, hint, value = "", attributes } = field;
+  const isWrong = problems[name] !== undefined;
   return html`<div class="field"><label for="${name}">${label}</label>
-${hint !== undefined && html`<p class="aside" id="${name}-hint">${hint}</p>`}
-<input id="${name}" name="${name}" value="${values.get(name) ?? value}" autocomplete="off"${attributes}${
-    described.length > 0 && html` aria-describedby="${described.join(" ")}"`
-  }${problem !== undefined && html` aria-invalid="true"`}>
+<p class="aside" id="${name}-hint">${hint}</p>
+<input id="${name}" name="${name}" value="${values.get(name) ?? value}" autocomplete="off"${attributes} aria-describedby="${name}-hint${isWrong && ` ${name}-problem`}"${isWrong && html` aria-invalid="true"`}>
 ${problemOf(problems, name)}</div>`;
 }
 
-/** What was wrong with a field, to which the field refers by the id `NAME-problem`. */
+interface DollarsField extends Pick<TextField, "name" | "label" | "hint"> {
+  /** Its amount before a person changes it; none for an empty field. */
+  mils: number | null | undefined;
+  isRequired?: boolean;
+}
+
+/** A text field for an amount in dollars. */
+export function dollarsField(sent: SentForm, { mils, isRequired = false, ...field }: DollarsField): Html {
+  const value = mils === null || mils === undefined ? "" : dollars(mils).slice(1);
+  const attributes = html` inputmode="decimal" size="12"${isRequired && html` required`}`;
+  return textField(sent, { ...field, value, attributes });
+}
+
+/** What is wrong with a field. The field refers to it by the id `NAME-problem`. */
 export function problemOf(problems: FieldProblems, name: string): Html | false {
   const problem = problems[name];
   return problem !== undefined && html`<p class="problem" id="${name}-problem">${problem}</p>`;
@@ -46,7 +56,7 @@ export function problemOf(problems: FieldProblems, name: string): Html | false {
 
 const amountPattern = /^\$?(\d{1,9}|\d{1,3}(?:,\d{3}){1,2})(?:\.(\d{1,3}))?$/;
 
-/** Reads an amount as people write it, `5`, `7.50`, `$1,000`. @returns mils; undefined for any other text. */
+/** Reads an amount as people write it: `5`, `7.50`, `$1,000`. @returns mils; undefined for any other text. */
 export function parseDollars(text: string): number | undefined {
   const [, whole, decimals = ""] = amountPattern.exec(text.trim()) ?? [];
   if (whole === undefined) return undefined;

@@ -4,19 +4,19 @@ import { CallerError, errorBody, type ErrorDetails, errors } from "../../shared/
 import { newId } from "../../shared/ids.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { organicPerPage } from "../../shared/query/depth.ts";
-import { queryFingerprint, readQuery } from "../../shared/query/query.ts";
+import { type Query, queryFingerprint, readQuery } from "../../shared/query/query.ts";
 import { type AccountView, organizationField } from "../billing/frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
 import { searchAddress } from "../billing/searches/history-table.ts";
+import { resultsPage, type ShownElement, shownBytesMax } from "../billing/searches/results-page.ts";
 import { recordError } from "../errors.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
 import { publicAddress } from "../http/public-address.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import { requireScope } from "../identify.ts";
-import { dollars } from "../pages/format.ts";
+import { amount, count, dollars } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-import { answerView } from "./answer-view.ts";
 import { codeSamples, readSample, type Sample } from "./code-samples.ts";
 import { formAddress, readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
@@ -176,3 +176,34 @@ function issueList(details: ErrorDetails): Html | false {
     html`<ul>${listed.map(({ path, message }) => html`<li><code>${path}</code> ${message}</li>`)}</ul>`
   );
 }
+
+/**
+ * The answer to a search as a page of results, and as JSON.
+ * @param asked.idempotencyKey under which a repeat of the search is free.
+ */
+export function answerView(body: Buffer, { query, idempotencyKey }: { query: Query; idempotencyKey: string }): Html {
+  if (body.length > shownBytesMax) return answerPanel(largeAnswer(idempotencyKey));
+  const answer: { requestId: string; creditsCharged: number; results: ShownElement[] } = JSON.parse(body.toString());
+  const { results, creditsCharged, requestId } = answer;
+  const elements = `${count(results.length)} ${results.length === 1 ? "element" : "elements"}`;
+  const tab = (value: string, label: string, isFirst: boolean) =>
+    html`<label><input type="radio" name="view" value="${value}" autocomplete="off"${isFirst && html` checked`}>${label}</label>`;
+  const page =
+    results.length > 0
+      ? resultsPage(results, (keyword) => formAddress({ ...query, keyword }))
+      : html`<p class="serp">Nothing was found.</p>`;
+  return answerPanel(
+    html`<p class="aside">${elements} for ${amount(creditsCharged)}, <a href="${searchAddress(requestId)}">${requestId}</a></p>
+${page}
+<div class="json"><button type="button" class="plain" data-copy="json" hidden>Copy</button><pre id="json" tabindex="0" role="region" aria-label="JSON">${JSON.stringify(answer, undefined, 2)}</pre></div>`,
+    html`<div class="tabs" role="radiogroup" aria-label="Show the answer as">${tab("page", "Page", true)}${tab("json", "JSON", false)}</div>`,
+  );
+}
+
+const answerPanel = (content: Html, tabs: Html | false = false): Html =>
+  html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
+<div class="head"><h2 id="answer-title">Answer</h2>${tabs}</div>
+${content}</section>`;
+
+const largeAnswer = (idempotencyKey: string) =>
+  html`<p>The answer is too large for this page. Send the same search with the header <code>Idempotency-Key: ${idempotencyKey}</code> to get it: a repeat costs nothing for 24 hours.</p>`;

@@ -1,5 +1,5 @@
 import { formatTable } from "../harness/format-table.ts";
-import { readChart } from "../../api/billing/overview/usage-view.ts";
+import { readChart } from "../../api/billing/overview/usage.ts";
 import { readDays, readLedgerDays } from "../../api/ledger/days.ts";
 import { historyFilters, readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";

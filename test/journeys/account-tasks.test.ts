@@ -41,7 +41,7 @@ const tasks: Task[] = [
     clicks: 2,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Tokens"));
-      await hands.press(link(page, "Without a name"));
+      await hands.press(link(page, "Unnamed"));
       await see(page, "for 1 charged search");
     },
   },
@@ -84,7 +84,7 @@ const tasks: Task[] = [
       await hands.press(link(page, "Tokens"));
       await hands.press(link(page, "leaked"));
       await hands.press(page.getByText("Revoke “leaked”"));
-      await hands.press(button(page, "Revoke for ever"));
+      await hands.press(button(page, "Revoke permanently"));
       await see(page, "The token is revoked");
     },
   },
@@ -105,7 +105,7 @@ const tasks: Task[] = [
       await hands.press(link(page, "Settings"));
       await hands.fill(page.getByLabel("Threshold in US dollars"), "900");
       await hands.press(page.getByRole("region", { name: "Low balance" }).getByRole("button", { name: "Save" }));
-      await see(page, "Now:");
+      await see(page, "The threshold is saved");
       await hands.press(link(page, "Overview"));
       await see(page, "is below your threshold of");
     },

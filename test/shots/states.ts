@@ -94,7 +94,7 @@ async function refusedSignIn(page: Page): Promise<void> {
 async function refusedThreshold(page: Page): Promise<void> {
   await page.getByLabel("Threshold in US dollars").fill("many");
   await page.getByRole("button", { name: "Save", exact: true }).first().click();
-  await page.getByRole("alert").waitFor();
+  await page.locator(".problem").waitFor();
 }
 
 async function makeToken(page: Page, dollars: string): Promise<void> {

@@ -74,6 +74,19 @@ function navigation(current: AccountPath): Html {
 </nav>`;
 }
 
+/** What a form did, on the page that it leads back to. */
+export const statusNotice = (message: string | undefined): Html | false =>
+  message !== undefined && html`<p class="notice" role="status">${message}</p>`;
+
 /** The hidden field of each form of an account: the organization that the person saw. `AccountHandlers.form` checks it. */
 export const organizationField = (organizationId: string): Html =>
   html`<input type="hidden" name="organization" value="${organizationId}">`;
+
+/** A form that is one button. */
+export function buttonForm(
+  path: string,
+  label: string,
+  { organizationId, look = "plain" }: { organizationId: string; look?: string | undefined },
+): Html {
+  return html`<form method="post" action="${path}">${organizationField(organizationId)}<button class="${look}">${label}</button></form>`;
+}

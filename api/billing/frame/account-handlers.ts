@@ -1,12 +1,17 @@
 import type { Request, Response } from "express";
+import { countChanges } from "../../../shared/audit/audit.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { type Caller, lockAccount, showOrganization } from "../../../shared/organizations/organizations.ts";
+import type { Changer } from "../../webhooks/audited-changes.ts";
 import { accountFrame, type AccountView, narrowPage } from "./account-frame.ts";
-import type { AccountReads } from "./account-reads.ts";
 import type { PageWindow } from "../session/counted-window.ts";
 import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
 import { readSignedIn, requireSession, type Sessions, type SignedIn } from "../session/sessions.ts";
 import { scopeMissing, signInPage } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
@@ -34,7 +39,7 @@ interface AccountParts {
   sessions: Sessions;
   pageWindow: PageWindow;
   pages: PageSender;
-  reads: AccountReads;
+  database: Database;
   brand: Brand;
   publicUrl: string | undefined;
 }
@@ -49,7 +54,7 @@ export class AccountHandlers {
 
   /** A page by GET. A browser that is not signed in gets the sign-in form, which leads back to the same address. */
   page(write: (asked: PageRequest) => Promise<AccountView>): Handler {
-    const { sessions, pageWindow, pages, reads, brand } = this.#parts;
+    const { sessions, pageWindow, pages, database, brand } = this.#parts;
     return async (request, response) => {
       const cookies = sessions.countCookies(request);
       if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, brand, request, response);
@@ -59,7 +64,7 @@ export class AccountHandlers {
         return pages.send(request, response, { status: 200, title: "Sign in", body });
       }
       await pageWindow.take(signedIn.caller);
-      const asked = { ...signedIn, request, response, name: await reads.readName(signedIn.caller) };
+      const asked = { ...signedIn, request, response, name: await readName(database, signedIn.caller) };
       this.send(asked, 200, await write(asked));
     };
   }
@@ -79,7 +84,7 @@ export class AccountHandlers {
    * another site, or of a page that was opened for another organization; `unauthenticated`, `rate_limited`.
    */
   form(handle: (asked: FormRequest) => Promise<void>): Handler {
-    const { sessions, pageWindow, reads, publicUrl } = this.#parts;
+    const { sessions, pageWindow, database, publicUrl } = this.#parts;
     return async (request, response) => {
       rejectCrossOrigin(request, publicUrl);
       const signedIn = await requireSession(sessions, request, response);
@@ -89,7 +94,7 @@ export class AccountHandlers {
         throw new CallerError("bad_request", { reason: "other_organization" });
       // As a page view does, so that a script cannot send forms without limit.
       await pageWindow.take(signedIn.caller);
-      const name = await reads.readName(signedIn.caller);
+      const name = await readName(database, signedIn.caller);
       await handle({ ...signedIn, request, response, form, name });
     };
   }
@@ -101,6 +106,11 @@ export class AccountHandlers {
     pages.send(request, response, { status, title: view.title, body });
   }
 }
+
+const readName = (database: Database, { organizationId }: Caller) =>
+  orPostgresUnavailable(
+    showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
+  );
 
 /** The path and query of a request. The request line may hold an absolute URL instead of a path, and an invalid one. */
 function addressOf({ originalUrl, path }: Request): string {
@@ -129,4 +139,33 @@ function problemOf(cookies: number, { details }: CallerError): string | undefine
 /** A page that leads on to a page of the account, for a browser that does not reload by itself. */
 function reloadPage(brand: Brand, target: string): Html {
   return narrowPage(brand, html`<p><a href="${target}">Continue to your account</a></p>`);
+}
+
+/** Leads the browser from a form to a page of ours, or to Stripe's. */
+export function leadTo(response: Response, address: string): void {
+  response.writeHead(303, { Location: address }).end();
+}
+
+/** Each change stays in the audit trail for ever, so an account must not make them without limit. */
+const changesPerDayMax = 200;
+const retryAfterMs = 3_600_000;
+
+/**
+ * Makes a change of an account with its entry in the audit trail, in one transaction.
+ * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours; `unavailable` without Postgres.
+ */
+export async function changeAccount<Result>(
+  database: Database,
+  { response, caller: { organizationId, tokenId } }: FormRequest,
+  change: (transaction: Querying, changer: Changer) => Promise<Result>,
+): Promise<Result> {
+  const { requestId, address } = requestScopeOf(response);
+  const work = inTransaction(database, async (transaction) => {
+    // Changes at once are counted one after the other.
+    await lockAccount(transaction, organizationId);
+    if ((await countChanges(transaction, organizationId)) >= changesPerDayMax)
+      throw new CallerError("rate_limited", { reason: "changes", limit: changesPerDayMax, retryAfterMs });
+    return change(transaction, { actor: { kind: "account", tokenId, address }, organizationId, requestId });
+  });
+  return orPostgresUnavailable(work);
 }

@@ -3,7 +3,7 @@ import type { Request, Response } from "express";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
-import type { AccountReads, Credit } from "./account-reads.ts";
+import type { Credit, ReadCredit } from "./credit.ts";
 import type { PageWindow } from "../session/counted-window.ts";
 import { readSignedIn, type Session, type Sessions } from "../session/sessions.ts";
 import type { Html } from "../../pages/html.ts";
@@ -40,7 +40,7 @@ export interface LiveSections {
 interface LiveUpdateParts {
   sessions: Sessions;
   pageWindow: PageWindow;
-  reads: AccountReads;
+  readCredit: ReadCredit;
   pages: PageSender;
   streams: LiveStreams;
   /** Aborted when the process shuts down. */
@@ -88,7 +88,7 @@ async function sendUpdates(
   sections: LiveSections,
   response: Response,
 ): Promise<void> {
-  const { sessions, reads, streams, draining } = parts;
+  const { sessions, readCredit, streams, draining } = parts;
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
@@ -97,7 +97,7 @@ async function sendUpdates(
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
     if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
-    const credit = await reads.readCredit(caller);
+    const credit = await readCredit(caller);
     // A browser that reads more slowly than the account changes skips some updates.
     if (!response.writableNeedDrain) {
       // A search that begins counts in the window, one that ends is not in flight any more, charged or not.

@@ -10,7 +10,7 @@ import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
 /** Where the form of a payment goes. */
-export const topUpPath = "/billing/topup";
+const topUpPath = "/billing/topup";
 
 const paths = /^\/(billing|playground)($|\/)/;
 

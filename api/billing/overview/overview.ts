@@ -1,27 +1,63 @@
 import type { Request } from "express";
-import type { HistoryEntry } from "../../ledger/history.ts";
+import type { Turns } from "../../../shared/concurrency/turns.ts";
+import type { Plan } from "../../../shared/credits/plans.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
+import { organicPerPage } from "../../../shared/query/depth.ts";
+import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
+import { type DayFigures, readDays, readLedgerDays, withoutPlace } from "../../ledger/days.ts";
+import type { SearchEntry } from "../../ledger/find-searches.ts";
+import { readHistory } from "../../ledger/history.ts";
+import { listTokens } from "../../tokens/tokens.ts";
+import { isTopupOf } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
-import { type AccountReads, type Activity, latestShown } from "../frame/account-reads.ts";
+import type { Credit, ReadCredit } from "../frame/credit.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
-import { creditSection, lowBalanceBanner } from "./credit-section.ts";
-import { usageForm, usageSection } from "./usage-section.ts";
-import { isReadOnce, readUsageView, type UsageView, usageViewQuery } from "./usage-view.ts";
+import {
+  type Chart,
+  isReadOnce,
+  periodsOf,
+  readChart,
+  readUsageView,
+  usageForm,
+  usageSection,
+  type UsageView,
+  usageViewQuery,
+} from "./usage.ts";
 import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
 import { historyTable } from "../searches/history-table.ts";
+import { withSearches } from "../searches/history-view.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { amount, count, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
+/** The days whose pace the credit lasts at: today and the week before it. */
+const paceDays = 8;
+const latestMax = 6;
+const outlookDaysMax = 365;
+
+interface OverviewParts {
+  database: Database;
+  readCredit: ReadCredit;
+  /** One read of many rows at a time, so that people who only turn pages do not wait for it. */
+  longReads: Turns;
+  /** The days of the search log; 0 for none. */
+  searchLogDays: number;
+  publicUrl: string | undefined;
+}
+
 /** GET /billing: the summary of the account. */
-export function writeOverview(parts: { reads: AccountReads; addCredit: AddCredit; publicUrl: string | undefined }) {
-  const { reads, addCredit, publicUrl } = parts;
+export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
+  const { database, readCredit, addCredit, publicUrl } = parts;
   return async ({ request, caller, name }: PageRequest): Promise<AccountView> => {
-    const credit = await reads.readCredit(caller);
+    const { organizationId } = caller;
+    const credit = await readCredit(caller);
     const view = readUsageView(request);
-    const tokens = await reads.listTokens(caller.organizationId);
+    const tokens = await orPostgresUnavailable(listTokens(database, organizationId));
     if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
       throw new CallerError("not_found");
-    const activity = await reads.readActivity(caller.organizationId, view);
+    const activity = await readActivity(parts, organizationId, view);
     const back = readReturn(request);
     const usage = html`<section class="panel usage" aria-labelledby="usage-title">
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
@@ -32,13 +68,69 @@ ${usageSection(activity.chart, view)}
       path: "/billing",
       title: "Overview",
       live: `/billing/live?${usageViewQuery(view)}${back.paymentId === undefined ? "" : `&topup=paid&payment=${back.paymentId}`}`,
-      body: html`${await returnNotice(reads, caller.organizationId, back)}
+      body: html`${await returnNotice(database, organizationId, back)}
 ${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
 ${creditSection(credit, activity.week)}
 ${isNew(activity.latest) ? [latest, usage] : [usage, latest]}
-${addCreditSection(addCredit, { name, organizationId: caller.organizationId })}`,
+${addCreditSection(addCredit, { name, organizationId })}`,
     };
   };
+}
+
+/** GET /billing/live: the sections of the overview that change. */
+export function liveOverview(parts: OverviewParts) {
+  return (request: Request): LiveSections => {
+    const view = readUsageView(request);
+    const isStill = isReadOnce(view);
+    const back = readReturn(request);
+    let week: DayFigures[] = [];
+    return {
+      ofLedger: async ({ caller: { organizationId }, state }) => {
+        const shown: UsageView = isStill ? { measure: "searches", range: view.range, tokenId: undefined } : view;
+        const activity = await readActivity(parts, organizationId, shown);
+        week = activity.week;
+        const returned = back.paymentId !== undefined && (await returnNotice(parts.database, organizationId, back));
+        return [
+          ...(returned ? [{ id: "returned", html: returned }] : []),
+          { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
+          ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
+          { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, parts.publicUrl)) },
+        ];
+      },
+      ofCredit: (credit) => [{ id: "credit", html: creditSection(credit, week) }],
+    };
+  };
+}
+
+/** What an organization did of late. All of it is read before any of it is written. */
+interface Activity {
+  chart: Chart;
+  week: DayFigures[];
+  latest: SearchEntry[];
+  /** The balance below which the payer is notified; null for none. */
+  thresholdMils: number | null;
+}
+
+async function readActivity(
+  { database, longReads, searchLogDays: keptDays }: OverviewParts,
+  organizationId: string,
+  view: UsageView,
+): Promise<Activity> {
+  const { unit, length } = periodsOf(view, new Date());
+  const newest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestMax });
+  const searched = newest.then(({ entries }) => withSearches(database, organizationId, entries));
+  const days = readLedgerDays(database, organizationId, { days: length, unit });
+  const draw = async () => readChart(database, organizationId, { view, days: await days, keptDays });
+  const hasWeek = unit === "day" && length >= paceDays;
+  const week = hasWeek ? days.then((read) => read.map(withoutPlace)) : readDays(database, organizationId, paceDays);
+  const read = Promise.all([
+    isReadOnce(view) ? longReads.run(draw) : draw(),
+    week,
+    searched,
+    readThreshold(database, organizationId),
+  ]);
+  const [chart, daysOfWeek, latest, thresholdMils] = await orPostgresUnavailable(read);
+  return { chart, week: daysOfWeek.slice(-paceDays), latest, thresholdMils };
 }
 
 /** How a person comes back from Stripe's page, and from which payment. The address says so, which proves nothing. */
@@ -53,14 +145,15 @@ function readReturn({ query: { topup, payment } }: Request): Return {
 }
 
 async function returnNotice(
-  reads: AccountReads,
+  database: Database,
   organizationId: string,
   { topup, paymentId }: Return,
 ): Promise<Html | false> {
   if (topup === "cancelled")
     return html`<p class="notice">You left Stripe’s page before the payment. No credit was added, and nothing was charged.</p>`;
   if (topup !== "paid") return false;
-  const isCredited = paymentId !== undefined && (await reads.isCredited(organizationId, paymentId));
+  const isCredited =
+    paymentId !== undefined && (await orPostgresUnavailable(isTopupOf(database, organizationId, paymentId)));
   const text = isCredited
     ? html`Your payment has arrived, and its credit is in your balance. <a href="/billing/payments">Payments</a> has the receipt.`
     : "Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.";
@@ -71,33 +164,8 @@ async function returnNotice(
 const apiUrlOf = ({ protocol, headers }: Request, publicUrl: string | undefined) =>
   publicUrl ?? `${protocol}://${headers.host ?? "localhost"}`;
 
-/** GET /billing/live: the sections of the overview that change. */
-export function liveOverview(reads: AccountReads, publicUrl: string | undefined) {
-  return (request: Request): LiveSections => {
-    const view = readUsageView(request);
-    const isStill = isReadOnce(view);
-    const back = readReturn(request);
-    let week: Activity["week"] = [];
-    return {
-      ofLedger: async ({ caller, state }) => {
-        const shown: UsageView = isStill ? { measure: "searches", range: view.range, tokenId: undefined } : view;
-        const activity = await reads.readActivity(caller.organizationId, shown);
-        week = activity.week;
-        const returned = back.paymentId !== undefined && (await returnNotice(reads, caller.organizationId, back));
-        return [
-          ...(returned ? [{ id: "returned", html: returned }] : []),
-          { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
-          ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
-          { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, publicUrl)) },
-        ];
-      },
-      ofCredit: (credit) => [{ id: "credit", html: creditSection(credit, week) }],
-    };
-  };
-}
-
 /** The newest entries of the history, or before the first search how to make it. @param apiUrl the address of this API. */
-function latestSection(entries: readonly HistoryEntry[], apiUrl: string): Html {
+function latestSection(entries: readonly SearchEntry[], apiUrl: string): Html {
   return html`<section id="latest" aria-labelledby="latest-title">
 ${isNew(entries) ? firstSearch(apiUrl) : html`<div class="head"><h2 id="latest-title">Latest</h2><a class="button" href="/billing/searches">All searches</a></div>`}
 ${entries.length > 0 && historyTable(entries)}
@@ -105,8 +173,8 @@ ${entries.length > 0 && historyTable(entries)}
 }
 
 /** Whether the newest entries are all there are, and none is of a search. */
-const isNew = (entries: readonly HistoryEntry[]) =>
-  entries.length < latestShown && entries.every(({ outcome }) => outcome === "granted" || outcome === "corrected");
+const isNew = (entries: readonly SearchEntry[]) =>
+  entries.length < latestMax && entries.every(({ outcome }) => outcome === "granted" || outcome === "corrected");
 
 /** The token is read into a variable, so that no shell keeps it in its history. */
 function firstSearch(apiUrl: string): Html {
@@ -124,4 +192,116 @@ function firstSearch(apiUrl: string): Html {
 </ol>
 <p class="aside">The result appears here at once. The <a href="/docs">reference</a> has every field. <a href="/billing/tokens">Tokens</a> for programs need only the scope <code>search</code>.</p>
 </div>`;
+}
+
+/** The credit that is available, and the terms of the plan. */
+export function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
+  const { caller, availableMils, state } = credit;
+  return html`<section id="credit" aria-labelledby="credit-title">
+${warning(credit)}
+<div class="cards">
+<div class="card">
+<h2 id="credit-title" class="name">Available</h2>
+<p class="figure">${amount(availableMils)}</p>
+<p class="aside">${outlookText(outlookOf(week, availableMils))}</p>
+<dl>
+<div><dt>Balance</dt><dd>${amount(state.balanceMils)}</dd></div>
+<div><dt>Held now</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
+</dl>
+</div>
+${planCard(credit)}
+<div class="card">
+<h2 class="name">Searches in flight</h2>
+<p class="figure">${count(state.searchesInFlight)} <span class="of">of ${count(caller.plan.concurrency)}</span></p>
+${meter(state.searchesInFlight, caller.plan.concurrency)}
+<p class="aside">The price of a search is held while it runs, and charged once it is answered.</p>
+</div>
+</div>
+</section>`;
+}
+
+function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
+  const left = Math.max(0, plan.windowLimit - window.used);
+  return html`<div class="card">
+<h2 class="name">Plan ${plan.code}</h2>
+<p class="figure">${amount(plan.priceMils)} <span class="of">per ${unitOf(plan)}</span></p>
+${plan.maxDepth !== undefined && html`<p class="aside">At most ${count(plan.maxDepth)} results a search</p>`}
+<dl>
+<div><dt>Requests left</dt><dd>${count(left)} of ${count(plan.windowLimit)}</dd></div>
+</dl>
+${meter(plan.windowLimit - left, plan.windowLimit)}
+<p class="aside">${count(plan.windowSeconds)} s window, resets at <time datetime="${windowEndsAt.toISOString()}">${timeOf(windowEndsAt)}</time> UTC</p>
+</div>`;
+}
+
+/** How long the credit lasts; nothing while there is too little history. */
+function outlookText(outlook: Outlook | undefined): Html | false {
+  if (!outlook) return false;
+  const { days, searches: left } = outlook;
+  const time =
+    days > outlookDaysMax ? "more than a year left" : `about ${count(days)} ${days === 1 ? "day" : "days"} left`;
+  return html`<span title="At the pace of the last seven days">${time} at this pace, ≈ ${searches(left)}</span>`;
+}
+
+/** What the price is for. */
+const unitOf = ({ pricePerPageMils }: Plan) =>
+  pricePerPageMils === undefined ? "search" : `${organicPerPage} results`;
+
+/** A bar for how much is used. It is hidden from screen readers, because the numbers next to it show the same. */
+function meter(used: number, limit: number): Html {
+  const share = `${Math.min(100, Math.round((used / limit) * 100))}%`;
+  return html`<svg class="meter" aria-hidden="true"><rect class="whole" width="100%" height="100%" rx="3"></rect><rect class="used" width="${share}" height="100%" rx="3"></rect></svg>`;
+}
+
+function warning({ caller, availableMils, state }: Credit): Html | false {
+  if (caller.suspended)
+    return notice(
+      "Your organization is suspended. Searches are refused until the operator of this service resumes it. " +
+        "Contact the operator and give your organization ID.",
+    );
+  if (availableMils >= caller.plan.priceMils) return false;
+  return notice(
+    state.balanceMils >= caller.plan.priceMils
+      ? "All your credit is held by searches in flight. New searches are refused until one of them ends."
+      : "There is not enough credit for another search. Searches are refused until credit is added.",
+  );
+}
+
+const notice = (text: string) => html`<p class="notice warning">${text}</p>`;
+
+/** The banner of the overview while the balance is below the threshold; empty otherwise. */
+export function lowBalanceBanner(balanceMils: number, thresholdMils: number | null): Html {
+  if (thresholdMils === null || balanceMils >= thresholdMils) return html`<div id="low-balance"></div>`;
+  return html`<div id="low-balance"><p class="notice warning">Your balance of ${amount(balanceMils)} is below your threshold of ${amount(thresholdMils)}. <a href="#add-credit">Add credit</a> or <a href="/billing/settings">change the threshold</a>.</p></div>`;
+}
+
+/** Days with a charge, of the seven before today, from which there is a pace. */
+const busyDaysMin = 3;
+
+/** How long credit lasts. */
+interface Outlook {
+  days: number;
+  searches: number;
+}
+
+/**
+ * How long the available mils last at the pace of the seven full days before today, by the organization's ledger: days = available
+ * mils ÷ (mils charged − mils credited back, a day), searches = available mils ÷ (the same mils, a charged search that stayed).
+ * Both are rounded down. Grants do not count, and neither does today, which is not over. A day without searches counts, so a
+ * program that rests on Sundays is not taken for a faster one; days before the first charge of the week do not.
+ * @param week eight days, the last one today.
+ * @returns undefined with fewer than three days with a charge, or if nothing stayed charged.
+ */
+export function outlookOf(week: readonly DayFigures[], availableMils: number): Outlook | undefined {
+  const before = week.slice(0, -1);
+  if (before.filter(({ charges }) => charges > 0).length < busyDaysMin) return undefined;
+  const counted = before.slice(before.findIndex(({ charges }) => charges > 0));
+  const total = (of: (day: DayFigures) => number) => counted.reduce((sum, day) => sum + of(day), 0);
+  const netMils = total(({ chargedMils, reversedMils }) => chargedMils - reversedMils);
+  const kept = total(({ charges, reversals }) => charges - reversals);
+  if (netMils <= 0 || kept <= 0) return undefined;
+  return {
+    days: Math.floor((availableMils * counted.length) / netMils),
+    searches: Math.floor((availableMils * kept) / netMils),
+  };
 }

@@ -1,5 +1,5 @@
 import { organizationField } from "../frame/account-frame.ts";
-import type { FormRequest } from "../frame/account-handlers.ts";
+import { type FormRequest, leadTo } from "../frame/account-handlers.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -8,7 +8,7 @@ import type { Topups } from "../../topups/topups.ts";
 /** How credit can be added: by paying one of these amounts, at another address, or by asking the operator. */
 export type AddCredit = { amountsMils: readonly number[] } | { url: string } | "ask_operator";
 
-/** Who gets the credit. Both are shown before a payment. */
+/** The organization that gets the credit, as it is shown before a payment. */
 interface Payee {
   name: string;
   organizationId: string;
@@ -31,7 +31,7 @@ function content(addCredit: AddCredit, payee: Payee): Html {
 }
 
 function paymentForm(amountsMils: readonly number[], { name, organizationId }: Payee): Html {
-  // Preselects the second amount, because the first is usually the smallest; or the only one.
+  // The second amount if there are several: the first is usually the smallest.
   const preselected = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
 ${organizationField(organizationId)}
@@ -41,7 +41,7 @@ ${amountChoices("Amount", amountsMils, amountsMils[preselected])}
 </form>`;
 }
 
-/** Amounts of which one is chosen, in the field `mils`. */
+/** A choice of one amount, in the field `mils`. */
 export function amountChoices(
   legend: string,
   amountsMils: readonly number[],
@@ -63,6 +63,6 @@ export function beginTopUp({ topups }: { topups: Topups }) {
     const mils = Number(form.get("mils"));
     const { url } = await topups.begin({ organizationId, organizationName: name, mils, returnPath: "/billing" });
     requestScopeOf(response).logFields.outcome = "payment_begun";
-    response.writeHead(303, { Location: url }).end();
+    leadTo(response, url);
   };
 }

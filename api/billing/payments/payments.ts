@@ -1,19 +1,31 @@
-import { type AutoTopupTerms, readAutoTopup } from "../../auto-topups/auto-topup.ts";
+import {
+  type AutoTopup,
+  type AutoTopupTerms,
+  type FailureReason,
+  type LastFailure,
+  readAutoTopup,
+  type SavedCard,
+} from "../../auto-topups/auto-topup.ts";
 import { removeCard, switchOff, switchOn } from "../../auto-topups/audited-changes.ts";
 import { statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
 import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../ledger/ledger-pages.ts";
-import { changeAccount } from "../frame/account-change.ts";
-import type { AccountView } from "../frame/account-frame.ts";
-import type { AccountHandlers, AccountRequest, FormRequest, PageRequest } from "../frame/account-handlers.ts";
-import { type AddCredit, addCreditSection } from "./add-credit.ts";
-import { autoTopupPaths, autoTopupSection, choices, type Done, messageOf } from "./auto-topup.ts";
+import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
+import {
+  type AccountHandlers,
+  type AccountRequest,
+  changeAccount,
+  type FormRequest,
+  leadTo,
+  type PageRequest,
+} from "../frame/account-handlers.ts";
+import { type AddCredit, addCreditSection, amountChoices } from "./add-credit.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { type FieldProblems, newForm, parseDollars, type SentForm } from "../../pages/form.ts";
-import { amount, dateOf, dayOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
+import { dollarsField, type FieldProblems, newForm, parseDollars, problemOf, type SentForm } from "../../pages/form.ts";
+import { amount, dateOf, dayOf, momentOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AutoTopups } from "../../topups/auto-topups.ts";
 import type { Topups } from "../../topups/topups.ts";
@@ -21,18 +33,18 @@ import type { Topups } from "../../topups/topups.ts";
 const topupsPerPage = 25;
 
 /** What the page and its forms need. */
-interface PaymentParts {
+export interface PaymentParts {
   account: AccountHandlers;
   database: Database;
   addCredit: AddCredit;
 }
 
-/** GET /billing/payments: what was paid, with receipts, automatic top-ups, and the monthly statements. */
+/** GET /billing/payments: top-ups with their receipts, automatic top-up, and the monthly statements. */
 export function writePayments(parts: PaymentParts) {
   return (asked: PageRequest): Promise<AccountView> => paymentsView(parts, asked, newForm);
 }
 
-/** @param sent a form about automatic top-ups that was not accepted. */
+/** @param sent the form of automatic top-up, if it was refused. */
 async function paymentsView(
   { database, addCredit }: PaymentParts,
   { request, caller: { organizationId }, name }: PageRequest,
@@ -49,11 +61,10 @@ async function paymentsView(
   const now = new Date();
   const months = statementMonths(organization?.createdAt ?? now, now);
   const offer = typeof addCredit === "object" && "amountsMils" in addCredit ? addCredit : undefined;
-  const message = request.method === "GET" ? messageOf(request.query["done"], autoTopup) : undefined;
   return {
     path: "/billing/payments",
     title: "Payments",
-    body: html`${message !== undefined && html`<p class="notice" role="status">${message}</p>`}
+    body: html`${request.method === "GET" && statusNotice(messageOf(request.query["done"], autoTopup))}
 ${addCreditSection(addCredit, { name, organizationId })}
 ${offer && autoTopupSection({ organizationId, autoTopup, offeredMils: offer.amountsMils, sent })}
 <div class="pair paid">
@@ -63,7 +74,7 @@ ${statementSection(months)}
   };
 }
 
-/** The version from an address; undefined for anything else than one. */
+/** Reads a version from an address; undefined if it is none. */
 function versionOf(value: unknown): number | undefined {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
@@ -76,7 +87,7 @@ function topupSection(
   const older = topups.length > topupsPerPage ? shown.at(-1)?.version : undefined;
   return html`<section id="topups" aria-labelledby="topups-title">
 <div class="head"><h2 id="topups-title">Top-ups</h2></div>
-${shown.length === 0 ? html`<p class="nothing">No top-up${before === undefined ? " yet" : " before that"}.</p>` : topupTable(shown, hasReceipts)}
+${shown.length === 0 ? html`<p class="nothing">No ${before === undefined ? "top-ups yet" : "earlier top-ups"}.</p>` : topupTable(shown, hasReceipts)}
 ${(before !== undefined || older !== undefined) && html`<nav class="pager" aria-label="Pages of top-ups">${before !== undefined && html`<a class="button" href="/billing/payments">Newest</a>`} ${older !== undefined && html`<a class="button" href="/billing/payments?before=${older}">Older</a>`}</nav>`}
 </section>`;
 }
@@ -88,7 +99,7 @@ function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html 
 ${topups.map(
   ({ at, mils, grantId }) => html`<tr>
 <td class="when" data-label="When (UTC)">${timeElement(at, html`${dateOf(at)} <span>${timeOf(at)}</span>`)}</td>
-<td data-label="How">${isAutomatic(grantId) ? "Automatic" : "By hand"}</td>
+<td data-label="How">${isAutomatic(grantId) ? "Automatic" : "Manual"}</td>
 <td data-label="Receipt">${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
 <td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>
@@ -120,31 +131,12 @@ export function sendToReceipt({ database, topups }: { database: Database; topups
     const isOwn = await orPostgresUnavailable(isTopupOf(database, caller.organizationId, grantId));
     if (!isOwn) throw new CallerError("not_found");
     const { url } = await topups.findReceipt(grantId);
-    response.writeHead(303, { Location: url }).end();
+    leadTo(response, url);
   };
 }
 
-type Parts = PaymentParts & { topups: Topups | undefined; autoTopups: AutoTopups | undefined };
-
-interface FormRoute {
-  path: string;
-  /** Undefined if the operator has set up no payments. */
-  handle: ((asked: FormRequest) => Promise<void>) | undefined;
-}
-
-/** The forms about automatic top-ups. */
-export function autoTopupForms({ topups, autoTopups, ...parts }: Parts): FormRoute[] {
-  const isOpen = topups !== undefined && autoTopups !== undefined;
-  return [
-    { path: autoTopupPaths.set, handle: isOpen ? setTerms(parts, topups.amountsMils) : undefined },
-    { path: autoTopupPaths.off, handle: isOpen ? turnOff(parts) : undefined },
-    { path: autoTopupPaths.card, handle: isOpen ? leadToStripe(autoTopups) : undefined },
-    { path: autoTopupPaths.removeCard, handle: isOpen ? forgetCard(parts) : undefined },
-  ];
-}
-
-/** Sets when and how much, and switches automatic top-ups on. */
-function setTerms(parts: PaymentParts, offeredMils: readonly number[]) {
+/** POST /billing/auto-topup: sets when and how much, and switches automatic top-up on. */
+export function handleTermsForm(parts: PaymentParts, offeredMils: readonly number[]) {
   return async (asked: FormRequest): Promise<void> => {
     const { form, caller } = asked;
     const known = await orPostgresUnavailable(readAutoTopup(parts.database, caller.organizationId));
@@ -174,36 +166,153 @@ function readTerms(
   if (thresholdMils === 0) problems["threshold"] = notAnAmount;
   if (!amountsMils.includes(amountMils)) problems["mils"] = "Choose one of these amounts.";
   if (ceilingMils === 0) problems["ceiling"] = notAnAmount;
-  else if (ceilingMils < amountMils) problems["ceiling"] = "Expected at least the amount that is added each time.";
+  else if (ceilingMils < amountMils) problems["ceiling"] = "Expected at least the amount of one top-up.";
   const isValid = Object.keys(problems).length === 0;
   return { terms: isValid ? { thresholdMils, amountMils, ceilingMils } : undefined, problems };
 }
 
-function turnOff({ database }: PaymentParts) {
+/** POST /billing/auto-topup/off */
+export function handleOffForm({ database }: PaymentParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, (transaction, changer) => switchOff(transaction, changer));
+    await changeAccount(database, asked, switchOff);
     leadBack(asked, "off");
   };
 }
 
-function forgetCard({ database }: PaymentParts) {
+/** POST /billing/auto-topup/card/remove */
+export function handleRemoveCardForm({ database }: PaymentParts) {
   return async (asked: FormRequest): Promise<void> => {
     await changeAccount(database, asked, removeCard);
     leadBack(asked, "card_removed");
   };
 }
 
-/** Redirects the browser to Stripe's page for a card. The card arrives with Stripe's webhook. */
-function leadToStripe(autoTopups: AutoTopups) {
+/** POST /billing/auto-topup/card: redirects the browser to Stripe's page for a card. The card arrives with Stripe's webhook. */
+export function handleCardForm(autoTopups: AutoTopups) {
   return async ({ response, caller: { organizationId }, name }: FormRequest): Promise<void> => {
     const holder = { organizationId, organizationName: name, returnPath: "/billing/payments" };
     const { url } = await orPostgresUnavailable(autoTopups.beginCard(holder));
     requestScopeOf(response).logFields.outcome = "card_begun";
-    response.writeHead(303, { Location: url }).end();
+    leadTo(response, url);
   };
 }
 
-/** Leads the browser back to the page, so that loading it anew does not send the form again. */
-function leadBack({ response }: FormRequest, what: Done): void {
-  response.writeHead(303, { Location: `/billing/payments?done=${what}` }).end();
+/** Leads the browser back to the page, so that a reload does not send the form again. */
+const leadBack = ({ response }: FormRequest, what: keyof typeof done) =>
+  leadTo(response, `/billing/payments?done=${what}`);
+
+interface Shown {
+  organizationId: string;
+  /** Undefined if the payer never began to save a card. */
+  autoTopup: AutoTopup | undefined;
+  /** The amounts on offer. */
+  offeredMils: readonly number[];
+  sent: SentForm;
 }
+
+/** Automatic top-up: whether it is on, the saved card, and when and how much it is charged. */
+function autoTopupSection(shown: Shown): Html {
+  const { organizationId, autoTopup } = shown;
+  return html`<section id="auto-topup" class="setting" aria-labelledby="auto-topup-title">
+<div class="intro"><h2 id="auto-topup-title">Automatic top-up ${tag(autoTopup)}</h2>
+<p class="aside">When your balance falls below an amount that you set, we charge your card automatically.</p></div>
+<div class="settings">${state(autoTopup)}
+${
+  autoTopup?.card
+    ? html`${cardLine(autoTopup.card, organizationId)}
+${termsForm(shown)}`
+    : firstCard(organizationId)
+}</div>
+</section>`;
+}
+
+function tag(autoTopup: AutoTopup | undefined): Html {
+  if (!autoTopup?.isOn) return html`<span class="tag state">Off</span>`;
+  return autoTopup.paused
+    ? html`<span class="tag state paused">Paused</span>`
+    : html`<span class="tag state on">On</span>`;
+}
+
+function state(autoTopup: AutoTopup | undefined): Html | false {
+  if (!autoTopup?.isOn || !autoTopup.terms) return false;
+  const { terms, paused, monthMils, lastFailure } = autoTopup;
+  if (paused)
+    return html`<div class="notice warning"><p><strong>Paused since ${momentOf(paused.at)}.</strong> ${pauseMessages[paused.reason]} Nothing is charged in the meantime.</p></div>`;
+  const isFull = monthMils + terms.amountMils > terms.ceilingMils;
+  return html`${lastFailure && failureNotice(lastFailure)}
+<p>When the balance falls below ${amount(terms.thresholdMils)}, we charge your card ${amount(terms.amountMils)}. Charged this month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
+${isFull && html`<p class="notice warning">Another ${amount(terms.amountMils)} would exceed this month’s ceiling. Raise the ceiling, or add credit yourself.</p>`}`;
+}
+
+function failureNotice({ at, mils, reason, retryAt }: LastFailure): Html {
+  return html`<p class="notice warning"><strong>The payment of ${amount(mils)} on ${momentOf(at)} failed, and nothing was charged.</strong> ${pauseMessages[reason]} If the balance is still low, we try the card again after ${momentOf(retryAt)}.</p>`;
+}
+
+function firstCard(organizationId: string): Html {
+  return html`<form class="form" method="post" action="/billing/auto-topup/card">${organizationField(organizationId)}
+<button>Save a card</button>
+<p class="aside">You enter the card on Stripe’s page. Nothing is charged, and automatic top-up stays off until you switch it on here.</p></form>`;
+}
+
+function cardLine({ brand, last4, expires }: SavedCard, organizationId: string): Html {
+  return html`<div class="saved-card"><p><strong>${brand.charAt(0).toUpperCase()}${brand.slice(1)} ···· ${last4}</strong> <span class="aside">expires ${expires}</span></p>
+<div class="row">
+${buttonForm("/billing/auto-topup/card", "Save another card", { organizationId })}
+${buttonForm("/billing/auto-topup/card/remove", "Remove the card", { organizationId, look: "danger" })}
+</div></div>`;
+}
+
+function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Html {
+  const terms = autoTopup?.terms;
+  const isActive = autoTopup?.isOn === true && !autoTopup.paused;
+  const chosenMils = Number(sent.values.get("mils") ?? terms?.amountMils ?? offeredMils[0]);
+  const field = (name: string, label: string, mils: number | undefined) =>
+    dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
+  return html`<form class="form" method="post" action="/billing/auto-topup">
+${organizationField(organizationId)}
+<div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
+<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, "Each time.")}
+${problemOf(sent.problems, "mils")}</div>
+${field("ceiling", "At most a calendar month (UTC)", terms?.ceilingMils)}</div>
+<p class="aside">You allow us to charge this card without asking each time, until you switch it off. Payments that you make yourself do not count towards the ceiling.</p>
+<div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>
+${autoTopup?.isOn === true && html`<button class="plain" form="switch-off">Switch off</button>`}</div>
+</form>
+${autoTopup?.isOn === true && html`<form id="switch-off" hidden method="post" action="/billing/auto-topup/off">${organizationField(organizationId)}</form>`}`;
+}
+
+/** The amounts on offer, and the payer's own, which may no longer be. */
+function choices(offeredMils: readonly number[], terms: AutoTopupTerms | undefined): number[] {
+  return [...new Set([...offeredMils, ...(terms ? [terms.amountMils] : [])])].toSorted((a, b) => a - b);
+}
+
+/** Messages for the address that a form leads back to. */
+const done = {
+  on: "Automatic top-up is on.",
+  off: "Automatic top-up is off. Your card is still saved.",
+  card_removed: "Your card is removed, and automatic top-up is off.",
+  card_cancelled: "No card was saved.",
+  no_card: "Save a card first. Nothing was changed.",
+};
+const messages = new Map<unknown, string>(Object.entries(done));
+
+/** The message for the address that a form or Stripe's page led back to. Only Stripe's webhook proves that a card was saved. */
+function messageOf(what: unknown, autoTopup: AutoTopup | undefined): string | undefined {
+  if (what !== "card_saved") return messages.get(what);
+  return autoTopup?.card
+    ? "Your card is saved."
+    : "Stripe has not confirmed your card yet. Reload the page in a few seconds.";
+}
+
+/** Why automatic top-up is paused, and what the payer can do. */
+const pauseMessages: Record<FailureReason, string> = {
+  card_declined: "The bank declined your card. Ask your bank, or save another card.",
+  insufficient_funds: "Your card has insufficient funds. Try again later, or save another card.",
+  expired_card: "Your card has expired. Save another card.",
+  authentication_required:
+    "Your bank requires you to confirm each payment, so we cannot charge this card automatically. Save another card, or add credit yourself.",
+  card_unusable: "Stripe no longer has your card. Save it again.",
+  refused: "Stripe refused the payment. The operator of this service can tell you more.",
+  payments_unavailable:
+    "Stripe did not answer for hours. If the last payment went through, its credit is added once Stripe answers.",
+};

@@ -1,6 +1,9 @@
 import { type ResultType, resultTypeMeanings } from "../../../shared/results.ts";
 import { html, type Html } from "../../pages/html.ts";
 
+/** A larger answer is not shown: writing it would hold up the searches of this process. */
+export const shownBytesMax = 256 * 1024;
+
 /** One link inside an element. */
 interface ShownLink {
   title: string;

@@ -1,27 +1,45 @@
 import type { Request } from "express";
-import type { DayFigures } from "../../ledger/days.ts";
-import { type HistoryFilter, historyFilters } from "../../ledger/history.ts";
+import type { Turns } from "../../../shared/concurrency/turns.ts";
+import type { Database } from "../../../shared/database/pool.ts";
+import { type DayFigures, readLedgerDays } from "../../ledger/days.ts";
 import { scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
+import { type HistoryFilter, historyFilters } from "../../ledger/history.ts";
+import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import type { AccountReads, History } from "../frame/account-reads.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
 import { findForm } from "./find-form.ts";
-import { filterLabels, historyTableByDay } from "./history-table.ts";
-import { type HistoryView, historyViewQuery, isFinding, readHistoryView } from "./history-view.ts";
+import { filterLabels, historyTableByDay, utcDayOf } from "./history-table.ts";
+import {
+  type Entries,
+  type HistoryView,
+  historyViewQuery,
+  isFinding,
+  readEntries,
+  readHistoryView,
+} from "./history-view.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
+const entriesPerPage = 25;
+
+interface SearchesParts {
+  database: Database;
+  /** One read of many rows at a time, so that people who only turn pages do not wait for it. */
+  longReads: Turns;
+}
+
 /** GET /billing/searches: what each search was charged, or why it was not, and the credit that was added. */
-export function writeSearches({ reads }: { reads: AccountReads }) {
-  return async ({ request, caller }: AccountRequest): Promise<AccountView> => {
+export function writeSearches(parts: SearchesParts) {
+  return async ({ request, caller: { organizationId } }: AccountRequest): Promise<AccountView> => {
     const view = readHistoryView(request);
-    const history = await reads.readHistory(caller.organizationId, view);
-    const tokens = await reads.listTokens(caller.organizationId);
+    const history = await readPage(parts, organizationId, view);
+    const tokens = await orPostgresUnavailable(listTokens(parts.database, organizationId));
     return {
       path: "/billing/searches",
       title: "Searches",
-      // What was found stays: to find it anew for each search that ends would cost more than the searches.
+      // Found searches stay: finding them again for each search that ends would cost more than the searches.
       live: isFinding(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
       body: html`${findForm(view, tokens)}
 ${historySection(history)}`,
@@ -30,15 +48,41 @@ ${historySection(history)}`,
 }
 
 /** GET /billing/searches/live: the newest page as it changes. A person who reads an older page keeps it. */
-export function liveSearches(reads: AccountReads, request: Request): LiveSections {
-  const view = readHistoryView(request);
-  return {
-    ofCredit: () => [],
-    ofLedger: async ({ caller }) => {
-      if (view.before !== undefined || isFinding(view)) return [];
-      return [{ id: "history", html: historySection(await reads.readHistory(caller.organizationId, view)) }];
-    },
+export function liveSearches(parts: SearchesParts) {
+  return (request: Request): LiveSections => {
+    const view = readHistoryView(request);
+    return {
+      ofCredit: () => [],
+      ofLedger: async ({ caller }) => {
+        if (view.before !== undefined || isFinding(view)) return [];
+        return [{ id: "history", html: historySection(await readPage(parts, caller.organizationId, view)) }];
+      },
+    };
   };
+}
+
+/** One page of the history. */
+interface History extends Entries {
+  view: HistoryView;
+  /** The figures of each whole day that has an entry on the page, by UTC day; none in a list of found searches. */
+  days: Map<string, DayFigures>;
+}
+
+async function readPage(
+  { database, longReads }: SearchesParts,
+  organizationId: string,
+  view: HistoryView,
+): Promise<History> {
+  const read = () => readEntries(database, organizationId, view, entriesPerPage);
+  const page = await orPostgresUnavailable(isFinding(view) ? longReads.run(read) : read());
+  const days = new Map<string, DayFigures>();
+  if (isFinding(view)) return { view, days, ...page };
+  // One after the other: a page has few days, unless the organization searches seldom.
+  for (const day of new Set(page.entries.map(utcDayOf))) {
+    const [figures] = await orPostgresUnavailable(readLedgerDays(database, organizationId, { from: day, days: 1 }));
+    if (figures) days.set(day, figures);
+  }
+  return { view, days, ...page };
 }
 
 /** One page of the searches and the added credit: what each search was charged, or why it was not. */

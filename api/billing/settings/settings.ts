@@ -1,8 +1,11 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
-import { readOwnLimits } from "../../organizations/limits.ts";
-import { changeLimitsRecorded } from "../../organizations/audited-changes.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
+import { listEvents, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
+import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
+import { readWebhook, type Webhook } from "../../../shared/webhooks/webhooks.ts";
+import { changeLimitsRecorded } from "../../organizations/audited-changes.ts";
+import { readOwnLimits } from "../../organizations/limits.ts";
 import {
   changeSecret,
   changeThreshold,
@@ -11,61 +14,55 @@ import {
   replayWebhookEvent,
   testWebhook,
 } from "../../webhooks/audited-changes.ts";
-import { listEvents } from "../../../shared/webhooks/webhook-events.ts";
-import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
-import { readWebhook } from "../../../shared/webhooks/webhooks.ts";
-import { changeAccount } from "../frame/account-change.ts";
-import { type AccountView, organizationField } from "../frame/account-frame.ts";
-import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
+import {
+  type AccountHandlers,
+  changeAccount,
+  type FormRequest,
+  leadTo,
+  type PageRequest,
+} from "../frame/account-handlers.ts";
 import { limitsSection, readLimitFields } from "./limits.ts";
-import { type WebhookField, webhookSection } from "./webhook-section.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, parseDollars, type SentForm } from "../../pages/form.ts";
-import { amount, dollars } from "../../pages/format.ts";
+import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
+import { dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 const eventsShown = 10;
 
 /** What the forms of the page need. */
-interface SettingsParts {
+export interface SettingsParts {
   account: AccountHandlers;
   database: Database;
   config: Pick<Config, "WEBHOOK_TARGETS">;
-  /** Makes every API drop its cache of organizations and tokens. It is best effort: the entries expire by themselves. */
+  /** Makes every API drop its cache of organizations and tokens. Best effort: the entries expire by themselves. */
   announce: () => Promise<void>;
-}
-
-/** What a form that was just sent adds to the page: the value that was refused and why, or a secret that is shown once. */
-interface SettingsNews {
-  limits?: SentForm;
-  lowBalance?: LowBalanceField;
-  webhook?: WebhookField;
-  secret?: string | undefined;
 }
 
 /** Messages for the address that a form leads back to. */
 const done = {
   limits: "The limits are saved.",
   threshold: "The threshold is saved.",
-  address: "The address of the webhook is saved. Its secret is the same.",
-  removed: "The webhook is removed. Events that waited are not sent any more.",
+  address: "The webhook address is saved. Its secret has not changed.",
+  removed: "The webhook is removed. Waiting events will not be sent.",
   test: "A test event is on its way.",
   again: "The event is on its way again.",
   gone: "This event cannot be sent again: it is older than 30 days, or the webhook was removed.",
   none: "There is no webhook. Set its address first.",
-  many: "Your organization has had its 100 events of the last 24 hours.",
+  many: "Your organization has reached its limit of 100 events in 24 hours.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
 
-/** GET /billing/settings: what a payer sets. */
+/** GET /billing/settings: spending limits, low balance and webhook. */
 export function writeSettings(parts: SettingsParts) {
   return async (asked: PageRequest): Promise<AccountView> => settingsView(parts, asked, {});
 }
 
+/** @param shown a form that was refused, or a secret that was just made and is never shown again. */
 async function settingsView(
   { database, config }: SettingsParts,
   { request, caller: { organizationId } }: PageRequest,
-  news: SettingsNews,
+  { sent = newForm, secret }: { sent?: SentForm; secret?: string },
 ): Promise<AccountView> {
   const [limits, thresholdMils, webhook, events] = await orPostgresUnavailable(
     Promise.all([
@@ -75,65 +72,39 @@ async function settingsView(
       listEvents(database, organizationId, eventsShown),
     ]),
   );
-  const message = request.method === "GET" ? messages.get(request.query["done"]) : undefined;
+  const isOff = config.WEBHOOK_TARGETS === "none";
   return {
     path: "/billing/settings",
     title: "Settings",
-    body: html`${message !== undefined && html`<p class="notice" role="status">${message}</p>`}
-${limits && limitsSection(limits, news.limits ?? newForm)}
-${lowBalanceSection({ organizationId, thresholdMils, field: news.lowBalance })}
-${webhookSection({ organizationId, webhook, events, field: news.webhook, secret: news.secret, isOff: config.WEBHOOK_TARGETS === "none" })}`,
+    body: html`${request.method === "GET" && statusNotice(messages.get(request.query["done"]))}
+${limits && limitsSection(limits, sent)}
+<section class="setting" aria-labelledby="low-balance-title">
+<div class="intro"><h2 id="low-balance-title">Low balance</h2>
+<p class="aside">The overview shows a warning while the balance is below this amount. Your webhook receives an event when the balance falls below it.</p></div>
+<form class="form" method="post" action="/billing/settings/low-balance">
+${organizationField(organizationId)}
+${dollarsField(sent, { name: "dollars", label: "Threshold in US dollars", hint: "Such as 5 or 7.50. Empty for none.", mils: thresholdMils })}
+<button>Save</button>
+</form>
+</section>
+${webhookSection({ organizationId, webhook, events, sent, secret, isOff })}`,
   };
 }
 
-/** Leads the browser back to the page, so that loading it anew does not send the form again. */
-function leadBack({ response }: FormRequest, what: keyof typeof done): void {
-  response.writeHead(303, { Location: `/billing/settings?done=${what}` }).end();
-}
+/** Leads the browser back to the page, so that a reload does not send the form again. */
+const leadBack = ({ response }: FormRequest, what: keyof typeof done) =>
+  leadTo(response, `/billing/settings?done=${what}`);
 
-/** Sends the page as the answer to a form. */
-async function answerForm(
-  parts: SettingsParts,
-  asked: FormRequest,
-  { status, ...news }: SettingsNews & { status: number },
-): Promise<void> {
-  parts.account.send(asked, status, await settingsView(parts, asked, news));
-}
-
-/** A threshold that was not accepted: what the person wrote, and why. */
-interface LowBalanceField {
-  text: string;
-  problem: string;
-}
-
-/** The form for the balance below which the payer is notified. */
-function lowBalanceSection(shown: {
-  organizationId: string;
-  thresholdMils: number | null;
-  field: LowBalanceField | undefined;
-}): Html {
-  const { organizationId, thresholdMils, field } = shown;
-  const value = field?.text ?? (thresholdMils === null ? "" : dollars(thresholdMils).replace("$", ""));
-  return html`<section id="low-balance-setting" class="setting" aria-labelledby="low-balance-title">
-<div class="intro"><h2 id="low-balance-title">Low balance</h2>
-<p class="aside">While the balance is below this amount, the overview says so. When it falls below, your webhook gets an event.</p></div>
-<form method="post" action="/billing/settings/low-balance">
-${organizationField(organizationId)}
-<label for="threshold">Threshold in US dollars</label>
-<div class="row"><input id="threshold" name="dollars" inputmode="decimal" autocomplete="off" value="${value}" aria-describedby="threshold-hint${field && " threshold-problem"}"${field && html` aria-invalid="true"`}>
-<button>Save</button></div>
-${field && html`<p id="threshold-problem" class="problem" role="alert">${field.problem}</p>`}
-<p id="threshold-hint" class="aside">${!field && "Such as 5 or 7.50. Empty for none."}${thresholdMils !== null && html` Now: ${amount(thresholdMils)}.`}</p>
-</form>
-</section>`;
+/** Sends the page again for a form that was refused, with the value and its problem. */
+async function refuse(parts: SettingsParts, asked: FormRequest, problems: Record<string, string>): Promise<void> {
+  parts.account.send(asked, 400, await settingsView(parts, asked, { sent: { values: asked.form, problems } }));
 }
 
 /** POST /billing/settings/limits: the limits of the organization; an empty field removes one. */
 export function handleLimitsForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
     const { change, problems } = readLimitFields(asked.form);
-    if (Object.keys(problems).length > 0)
-      return answerForm(parts, asked, { status: 400, limits: { values: asked.form, problems } });
+    if (Object.keys(problems).length > 0) return refuse(parts, asked, problems);
     const owner = { owner: "organization", id: asked.caller.organizationId } as const;
     await changeAccount(parts.database, asked, (transaction, changer) =>
       changeLimitsRecorded(transaction, changer, owner, change),
@@ -150,37 +121,40 @@ export function handleLowBalanceForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
     const text = (asked.form.get("dollars") ?? "").trim();
     const mils = text === "" ? null : parseDollars(text);
-    if (mils === undefined || mils === 0)
-      return answerForm(parts, asked, { status: 400, lowBalance: { text, problem: notAThreshold } });
+    if (mils === undefined || mils === 0) return refuse(parts, asked, { dollars: notAThreshold });
     await changeAccount(parts.database, asked, (transaction, changer) => changeThreshold(transaction, changer, mils));
     leadBack(asked, "threshold");
   };
 }
 
-const eventIds = /^evt_[0-7][0-9a-z]{25}$/;
-
-/** POST /billing/settings/webhook: sets the address. The page that answers the first one shows the secret, once. */
+/** POST /billing/settings/webhook: sets the address. The answer to the first one shows the secret, once. */
 export function handleWebhookForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
     const text = (asked.form.get("url") ?? "").trim();
     const problem = targetProblem(text, parts.config.WEBHOOK_TARGETS);
-    if (problem !== undefined) return answerForm(parts, asked, { status: 400, webhook: { text, problem } });
+    if (problem !== undefined) return refuse(parts, asked, { url: problem });
     const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
-      // As URLs are written: without characters that Postgres has no text for.
+      // Normalized as a URL, without characters that Postgres cannot store.
       changeWebhook(transaction, changer, new URL(text).href),
     );
-    if (secret === undefined) return leadBack(asked, "address");
-    await answerForm(parts, asked, { status: 200, secret });
+    await answerWithSecret(parts, asked, secret, "address");
   };
 }
 
 /** POST /billing/settings/webhook/secret: replaces the secret, and shows the new one, once. */
 export function handleSecretForm(parts: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const secret = await changeAccount(parts.database, asked, changeSecret);
-    if (secret === undefined) return leadBack(asked, "none");
-    await answerForm(parts, asked, { status: 200, secret });
-  };
+  return async (asked: FormRequest): Promise<void> =>
+    answerWithSecret(parts, asked, await changeAccount(parts.database, asked, changeSecret), "none");
+}
+
+async function answerWithSecret(
+  parts: SettingsParts,
+  asked: FormRequest,
+  secret: string | undefined,
+  without: keyof typeof done,
+): Promise<void> {
+  if (secret === undefined) leadBack(asked, without);
+  else parts.account.send(asked, 200, await settingsView(parts, asked, { secret }));
 }
 
 /** POST /billing/settings/webhook/remove */
@@ -200,6 +174,8 @@ export function handleTestForm({ database }: SettingsParts) {
   };
 }
 
+const eventIds = /^evt_[0-7][0-9a-z]{25}$/;
+
 /** POST /billing/settings/webhook/replay: sends an event again. */
 export function handleReplayForm({ database }: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
@@ -211,3 +187,87 @@ export function handleReplayForm({ database }: SettingsParts) {
     leadBack(asked, replayed && replayed !== "no_webhook" ? "again" : "gone");
   };
 }
+
+/** The webhook of the organization, and the newest events. */
+function webhookSection(shown: {
+  organizationId: string;
+  webhook: Webhook | undefined;
+  events: readonly WebhookEvent[];
+  sent: SentForm;
+  secret: string | undefined;
+  /** Whether the operator has turned webhooks off. */
+  isOff: boolean;
+}): Html {
+  const { organizationId, webhook, events, sent, secret, isOff } = shown;
+  const button = (action: string, label: string, look?: string) =>
+    buttonForm(`/billing/settings/webhook/${action}`, label, { organizationId, look });
+  return html`<section id="webhook" class="setting" aria-labelledby="webhook-title">
+<div class="intro"><h2 id="webhook-title">Webhook</h2>
+<p class="aside">${isOff ? "The operator of this service has turned webhooks off." : "Serpmill sends signed events to this address."}</p></div>
+<div class="settings">${!isOff && addressForm(organizationId, webhook, sent)}
+${secret !== undefined && html`<div class="notice"><p>This is the secret of the webhook. It is shown only now: copy it to your program.</p><p class="copy"><code class="secret" id="webhook-secret" tabindex="0">${secret}</code><button type="button" class="plain" data-copy="webhook-secret" hidden>Copy</button></p></div>`}
+${
+  webhook &&
+  html`<div class="row">
+${!isOff && button("test", "Send a test event")}
+${button("secret", "New secret")}
+${button("remove", "Remove the webhook", "danger")}
+</div>`
+}
+${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with the old secret until ${shortMoment(webhook.oldSecretEndsAt)}.</p>`}
+</div>
+${events.length > 0 && eventTable(events, organizationId, webhook !== undefined && !isOff)}
+</section>`;
+}
+
+function addressForm(organizationId: string, webhook: Webhook | undefined, sent: SentForm): Html {
+  const hint = "Begins with https://. The secret appears when you save the first address.";
+  const attributes = html` inputmode="url" spellcheck="false" maxlength="2000"`;
+  return html`<form class="form" method="post" action="/billing/settings/webhook">
+${organizationField(organizationId)}
+${textField(sent, { name: "url", label: "Address", hint, value: webhook?.url, attributes })}
+<button>Save</button>
+</form>`;
+}
+
+function eventTable(events: readonly WebhookEvent[], organizationId: string, canSend: boolean): Html {
+  return html`<div class="whole"><h3 id="events-title">Newest events</h3>
+<div class="scroll" tabindex="0" role="group" aria-labelledby="events-title"><table class="stacked">
+<thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col" class="number">Attempts</th><th scope="col"><span class="hidden">Action</span></th></tr></thead>
+<tbody>${events.map(
+    (event) => html`<tr>
+<td class="when" data-label="Time (UTC)">${shortMoment(event.createdAt)}</td>
+<td data-label="Event">${event.type} <code>${event.eventId}</code></td>
+<td data-label="State">${stateOf(event)}</td>
+<td data-label="Attempts" class="number">${event.attempts}</td>
+<td class="action">${
+      canSend
+        ? html`<form method="post" action="/billing/settings/webhook/replay">${organizationField(organizationId)}<input type="hidden" name="event" value="${event.eventId}"><button class="plain" aria-label="Send again: ${event.eventId}">Send again</button></form>`
+        : "–"
+    }</td>
+</tr>`,
+  )}</tbody>
+</table></div></div>`;
+}
+
+/** `Delivered …`, `Next attempt … (the receiver answered: 500)`. */
+function stateOf({ state, deliveredAt, nextAttemptAt, lastOutcome, lastStatus }: WebhookEvent): string {
+  const last =
+    lastOutcome === null
+      ? ""
+      : ` (${outcomes[lastOutcome] ?? lastOutcome}${lastStatus === null ? "" : `: ${lastStatus}`})`;
+  if (state === "delivered" && deliveredAt) return `Delivered ${shortMoment(deliveredAt)}`;
+  if (state === "waiting" && nextAttemptAt)
+    return lastOutcome === null ? "On its way" : `Next attempt ${shortMoment(nextAttemptAt)}${last}`;
+  return `Given up${last}`;
+}
+
+const outcomes: Record<string, string> = {
+  delivered: "delivered",
+  refused: "the receiver answered",
+  timeout: "no answer within 10 s",
+  unreachable: "the address could not be reached",
+  address_refused: "the address is in a private network",
+};
+
+const shortMoment = (at: Date) => `${dayOf(at)} ${timeOf(at)}`;

@@ -6,11 +6,10 @@ import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
 import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
 import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
-import { changeAccount } from "../frame/account-change.ts";
-import { type AccountView, organizationField } from "../frame/account-frame.ts";
-import type { FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
+import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { limitFields, limitProblems, readLimitFields, spentSoFar } from "../settings/limits.ts";
+import { limitProblems, limitsSection, readLimitFields } from "../settings/limits.ts";
 import { endOf, nameOf, time, type TokenParts } from "./tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, type SentForm } from "../../pages/form.ts";
@@ -20,9 +19,9 @@ import { html, type Html } from "../../pages/html.ts";
 /** GET /billing/tokens/:tokenId. */
 export function writeToken({ database }: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
-    const saved = asked.request.query.saved !== undefined;
-    const notice = saved && html`<p class="notice" role="status">The limits are saved.</p>`;
-    return tokenView(database, asked, { id: asked.request.params["tokenId"], sent: newForm, notice });
+    const { query, params } = asked.request;
+    const notice = statusNotice(query.saved === undefined ? undefined : "The limits are saved.");
+    return tokenView(database, asked, { id: params["tokenId"], sent: newForm, notice });
   };
 }
 
@@ -45,70 +44,58 @@ async function tokenView(
   return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
 }
 
-/** What the page of one token shows. */
 interface TokenDetails {
   organizationId: string;
   isOwn: boolean;
   token: AccountToken;
   limits: OwnLimits;
-  /** The valid tokens that it made, that these made, and so on. */
+  /** The valid tokens that it created, that these created, and so on. */
   descendants: readonly FamilyMember[];
   use: TokenUse;
 }
 
-/** One token: what it may do, what it cost, its limits, and its revocation. */
-export function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
-  const { token, use, isOwn } = details;
+/** One token: its scopes, cost, limits and revocation. */
+function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
+  const { token, limits, use, isOwn } = details;
   const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };
   return html`${notice}
 <section class="panel" aria-label="Token">
 <div class="head"><p><span class="name">${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</span><br>
 <span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${chargedSearches(used.charges)}</span></p>
-<p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Its searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Its usage</a></p></div>
+<p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Usage</a></p></div>
 <dl class="fields">
 <div><dt>Scopes</dt><dd>${token.scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</dd></div>
 <div><dt>Last used</dt><dd>${token.lastUsedAt ? time(token.lastUsedAt) : "Never"}</dd></div>
 <div><dt>Expires</dt><dd>${endOf(token)}</dd></div>
 <div><dt>Created</dt><dd>${time(token.createdAt)}</dd></div>
-${token.parentId !== null && html`<div><dt>Made by</dt><dd><a href="/billing/tokens/${token.parentId}">another token</a></dd></div>`}
+${token.parentId !== null && html`<div><dt>Created by</dt><dd><a href="/billing/tokens/${token.parentId}">another token</a></dd></div>`}
 <div><dt>Token</dt><dd><code>smk_…${token.last4}</code>${isOwn && html` <span class="tag">this session</span>`}</dd></div>
 <div class="wide"><dt>ID</dt><dd><code>${token.tokenId}</code></dd></div>
 </dl></section>
-${token.isValid && limitsSection(details, sent)}
+${token.isValid && limitsSection(limits, sent, token.tokenId)}
 ${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 }
 
 const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
 
-function limitsSection({ organizationId, token: { tokenId }, limits }: TokenDetails, sent: SentForm): Html {
-  return html`<section class="setting" aria-labelledby="limits-title"><div class="intro"><h2 id="limits-title">Limits</h2>
-<p class="aside">What this token may spend. A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p></div>
-<form class="form" method="post" action="/billing/tokens/limits">
-${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}">
-${spentSoFar(limits)}
-${limitFields(sent, limits)}
-<button>Save limits</button>
-</form></section>`;
-}
-
 function revocation({ organizationId, token, isOwn, descendants }: TokenDetails): Html {
   return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
-<p class="aside">For a token that leaked, or that is no longer used.</p></div>
+<p class="aside">For a token that leaked or is no longer used.</p></div>
 <details><summary class="danger">Revoke “${nameOf(token)}”</summary>
 <form method="post" action="/billing/tokens/revoke">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${token.tokenId}">
-<p>Every API refuses it within two seconds. This cannot be undone.${isOwn && " You are signed in with this token: your session ends too."}</p>
-${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Revoke for ever</button>
+<p>Every API refuses the token within two seconds. This cannot be undone.${isOwn && " You are signed in with this token, so your session ends too."}</p>
+${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Revoke permanently</button>
 </form></details></section>`;
 }
 
-/** Tokens that outlive the one that made them: a thief of it may have them too. */
+/** Tokens outlive the one that created them, so a thief of that one may hold them too. */
 function familyChoice(descendants: readonly FamilyMember[]): Html {
   const links = descendants.map(
     ({ tokenId, name, last4 }) =>
-      html`<li><a href="/billing/tokens/${tokenId}">${name ?? "Without a name"}</a> <code>smk_…${last4}</code></li>`,
+      html`<li><a href="/billing/tokens/${tokenId}">${nameOf({ name })}</a> <code>smk_…${last4}</code></li>`,
   );
-  return html`<p>With it these valid tokens were made:</p>
+  return html`<p>This token created other tokens that are still valid:</p>
 <ul>${links}</ul>
 <p><label><input type="checkbox" name="children" value="revoke"> Revoke them too</label></p>
 `;
@@ -132,7 +119,7 @@ export function handleTokenLimitsForm(parts: TokenParts) {
       if (!(error instanceof LimitsTooHigh)) throw error;
       return refuse(limitProblems(error.excesses, asked.caller.tokenId));
     }
-    asked.response.writeHead(303, { Location: `/billing/tokens/${id}?saved` }).end();
+    leadTo(asked.response, `/billing/tokens/${id}?saved`);
   };
 }
 
@@ -147,7 +134,7 @@ export function handleRevokeForm(parts: TokenParts & { sessions: Sessions }) {
     const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId }) => tokenId) : [])];
     const isOwn = revoked.includes(asked.caller.tokenId);
     if (isOwn) await parts.sessions.close(asked.request, asked.response);
-    asked.response.writeHead(303, { Location: isOwn ? "/billing" : "/billing/tokens?revoked" }).end();
+    leadTo(asked.response, isOwn ? "/billing" : "/billing/tokens?revoked");
   };
 }
 

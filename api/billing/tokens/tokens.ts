@@ -18,9 +18,8 @@ import { changeLimitsRecorded, issueRecorded } from "../../organizations/audited
 import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import type { Changer } from "../../webhooks/audited-changes.ts";
-import { changeAccount } from "../frame/account-change.ts";
-import { type AccountView, organizationField } from "../frame/account-frame.ts";
-import type { AccountHandlers, FormRequest, PageRequest } from "../frame/account-handlers.ts";
+import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
+import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
 import { limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
@@ -28,9 +27,8 @@ import { newForm, problemOf, type SentForm, textField } from "../../pages/form.t
 import { amount, count, dateOf, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** Valid tokens that an organization may have before its account makes another. */
 const validTokensMax = 100;
-/** Tokens that an account makes in a day: each stays in Postgres for ever, revoked or not. */
+/** New tokens of an account in a day. Postgres keeps each forever, revoked or not. */
 const newTokensMax = 50;
 const newTokensWindowSeconds = 86_400;
 
@@ -38,7 +36,7 @@ const newTokensWindowSeconds = 86_400;
 export interface TokenParts {
   account: AccountHandlers;
   database: Database;
-  /** Makes every API drop its cache of tokens. It is best effort: the entries expire by themselves. */
+  /** Makes every API drop its cache of tokens. Best effort: the entries expire by themselves. */
   announce: () => Promise<void>;
 }
 
@@ -46,18 +44,21 @@ export interface TokenParts {
 export function writeTokens({ database }: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { revoked } = asked.request.query;
-    const notice = revoked !== undefined && html`<p class="notice" role="status">The token is revoked.</p>`;
-    return listView(database, asked, newForm, notice);
+    return listView(
+      database,
+      asked,
+      newForm,
+      statusNotice(revoked === undefined ? undefined : "The token is revoked."),
+    );
   };
 }
 
 async function listView(
   database: Database,
-  { caller }: PageRequest,
+  { caller: { organizationId, tokenId: ownTokenId } }: PageRequest,
   sent: SentForm,
   notice: Html | false = false,
 ): Promise<AccountView> {
-  const { organizationId, tokenId: ownTokenId } = caller;
   const read = Promise.all([
     readAccountTokens(database, organizationId),
     readTokenUse(database, organizationId),
@@ -68,7 +69,7 @@ async function listView(
   return { path: "/billing/tokens", title: "Tokens", body };
 }
 
-/** POST /billing/tokens/create: shows the new token, this once. */
+/** POST /billing/tokens/create: shows the new token, only this once. */
 export function handleCreateForm({ account, database, redis }: TokenParts & { redis: Redis }) {
   const limitsOfDay = { requestsMax: newTokensMax, windowSeconds: newTokensWindowSeconds };
   const window = new CountedWindow(redis, { keyPrefix: "pages:tokens:", ...limitsOfDay });
@@ -80,7 +81,7 @@ export function handleCreateForm({ account, database, redis }: TokenParts & { re
     if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
     const retryAfterMs = await window.take(asked.caller.organizationId);
     if (retryAfterMs !== undefined)
-      return refuse(429, { form: `An account makes at most ${newTokensMax} tokens a day. Try again tomorrow.` });
+      return refuse(429, { form: `An account can create at most ${newTokensMax} tokens a day. Try again tomorrow.` });
     const { tokenId: parentId } = asked.caller;
     const made = await changeAccount(database, asked, (transaction, changer) =>
       issue(transaction, changer, { ...terms, parentId }, limits.change),
@@ -91,7 +92,10 @@ export function handleCreateForm({ account, database, redis }: TokenParts & { re
   };
 }
 
-/** Issues a token with its limits, within those of its parent, or says why not. The row of the organization stays locked, so that two forms never count at once. */
+/**
+ * Issues a token with its limits, within those of its parent, or returns why not. The organization's row stays locked, so that two
+ * forms never count at the same time.
+ */
 async function issue(
   transaction: Querying,
   changer: Changer,
@@ -103,10 +107,10 @@ async function issue(
   if (await readAccountToken(transaction, organizationId, terms.tokenId))
     return {
       refused:
-        "This form was sent before, and the token was created then. It cannot be shown again: if you did not copy it, revoke it and create another.",
+        "This form was sent before, and its token was created then. The token cannot be shown again. If you did not copy it, revoke it and create another.",
     };
   if ((await countValidTokens(transaction, organizationId)) >= validTokensMax)
-    return { refused: `An organization has at most ${validTokensMax} valid tokens. Revoke one first.` };
+    return { refused: `An organization can have at most ${validTokensMax} valid tokens. Revoke one first.` };
   // It may have been revoked since the request began.
   const parent = await readFamilyMember(transaction, terms.parentId);
   if (!parent) throw new CallerError("unauthenticated");
@@ -125,7 +129,7 @@ interface TokenList {
   organizationId: string;
   /** The token of the session. */
   ownTokenId: string;
-  /** What bounds the tokens that it makes; undefined if it was removed just now. */
+  /** The token of the session, whose expiry and limits bound the tokens that it creates; undefined if it was just removed. */
   own: FamilyMember | undefined;
   tokens: readonly AccountToken[];
   use: TokenUse;
@@ -140,7 +144,7 @@ function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false = f
   const period = use.isWhole ? "Last 30 days" : `Since ${dateOf(use.since)}`;
   return html`${notice}${problem !== undefined && html`<p class="notice warning" role="alert">${problem}</p>`}
 <section>${table("Valid tokens", valid, list, period)}
-${!use.isWhole && html`<p class="aside">The use is counted from the newest 20,000 entries of the history.</p>`}</section>
+${!use.isWhole && html`<p class="aside">Usage is counted from the newest 20,000 entries of the history.</p>`}</section>
 <section aria-labelledby="new-title"><div class="head"><h2 id="new-title">New token</h2></div>
 ${tokenForm(list.organizationId, sent, list.own)}</section>
 ${ended.length > 0 && html`<details><summary>Revoked and expired tokens (${count(ended.length)})</summary>${table("Revoked and expired tokens", ended, list, period)}</details>`}`;
@@ -168,8 +172,7 @@ function row(token: AccountToken, { use, ownTokenId }: TokenList, period: string
 `;
 }
 
-/** What people know a token by. */
-export const nameOf = ({ name }: AccountToken) => name ?? "Without a name";
+export const nameOf = ({ name }: Pick<AccountToken, "name">) => name ?? "Unnamed";
 
 export const time = (at: Date) => html`<time datetime="${at.toISOString()}">${dateOf(at)}</time>`;
 
@@ -190,14 +193,14 @@ const nameLengthMax = 100;
 /** Days after which a token may expire. */
 const lifetimes = { "": "Never", "7": "In 7 days", "30": "In 30 days", "90": "In 90 days", "365": "In a year" };
 
-/** What a scope is called, and what a token with it may do. */
+/** The name of each scope, and what a token with it may do. */
 const scopeLabels: Record<Scope, [name: string, rights: string]> = {
-  search: ["Search", "POST /v1/serp/search and the same over MCP. It spends credit."],
-  usage: ["Usage", "GET /v1/usage and the same over MCP."],
-  billing: ["Account", "Sign in here, read everything, make and revoke tokens, set limits, add credit."],
+  search: ["Search", "POST /v1/serp/search, and searches over MCP. Spends credit."],
+  usage: ["Usage", "GET /v1/usage, and usage over MCP."],
+  billing: ["Account", "Sign in here, read everything, create and revoke tokens, set limits, add credit."],
 };
 
-/** The form; its id is that of the token to be made, so that the same form makes one token however often it is sent. */
+/** The form has the id of the token to be created, so that it creates one token however often it is sent. */
 function tokenForm(organizationId: string, sent: SentForm, session: FamilyMember | undefined): Html {
   const { values, problems } = sent;
   const isNew = !values.has("id");
@@ -208,7 +211,7 @@ function tokenForm(organizationId: string, sent: SentForm, session: FamilyMember
 ${organizationField(organizationId)}
 <input type="hidden" name="id" value="${values.get("id") ?? newId("tok")}">
 <div>
-${textField(sent, { name: "name", label: "Name", hint: "What people know it by: the program or the person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
+${textField(sent, { name: "name", label: "Name", hint: "The program or person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
 <fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>Scopes</legend>
 ${allScopes.map(
   (scope) =>
@@ -231,17 +234,17 @@ ${limitFields(sent, session ?? { dayLimitMils: null, monthLimitMils: null })}
 </form>`;
 }
 
-/** The lifetimes that end no later than the token of the session, with which a token expires that has none of its own. */
+/** The lifetimes that end no later than the session's token. A token without a lifetime of its own expires with that token. */
 function lifetimesOf(session: FamilyMember | undefined): [days: string, label: string][] {
   const { expiresAt = null } = session ?? {};
   if (!expiresAt) return Object.entries(lifetimes);
   const others = Object.entries(lifetimes).filter(([days]) => days !== "" && endOfDays(Number(days)) <= expiresAt);
-  return [["", `With the token of this session, on ${dateOf(expiresAt)}`], ...others];
+  return [["", `With your current token, on ${dateOf(expiresAt)}`], ...others];
 }
 
 const endOfDays = (days: number) => new Date(Date.now() + days * 86_400_000);
 
-/** What is wrong with the terms of a token that the token of a session makes, by field; nothing if they are within its own. */
+/** Problems of a new token's terms, by field; none if they are within those of the session's token. */
 function problemsOfTerms(
   { expiresInDays }: TokenTerms,
   limits: LimitChange,
@@ -250,8 +253,7 @@ function problemsOfTerms(
   const { expiresAt } = session;
   const problems: Record<string, string> = {};
   if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
-    problems["expires"] =
-      `Expected a time until ${dateOf(expiresAt)}, when the token expires that you are signed in with.`;
+    problems["expires"] = `Expected a time until ${dateOf(expiresAt)}, when your current token expires.`;
   const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, limits, session);
   return { ...problems, ...limitProblems(excesses, session.tokenId) };
 }
@@ -278,11 +280,11 @@ const tokenFields = z.object({
 const expected: Record<string, string> = {
   id: "The form is incomplete. Reload the page and try again.",
   name: `Expected a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
-  scope: "Choose at least one thing that it may do.",
-  expires: "Choose one of the times.",
+  scope: "Choose at least one scope.",
+  expires: "Choose one of these times.",
 };
 
-/** Reads the form, without its limits. @returns the terms, or what is wrong. */
+/** Reads the form, without its limits. @returns the terms, or their problems. */
 function readTokenForm(form: URLSearchParams) {
   const { data, error } = tokenFields.safeParse({ ...Object.fromEntries(form), scope: form.getAll("scope") });
   const problems: Record<string, string> = {};
@@ -293,16 +295,16 @@ function readTokenForm(form: URLSearchParams) {
 
 const list = new Intl.ListFormat("en-GB");
 
-/** A token that was made now: the only page that ever shows it. The button to copy it appears with the script. */
+/** The only page that ever shows a token. The copy button appears with the script. */
 function newTokenPage({ token, tokenId, name, scopes, expiresAt }: IssuedToken): AccountView {
   return {
     path: "/billing/tokens",
     title: "Copy the token now",
     body: html`<section class="card form" aria-label="New token">
-<p><strong>${name ?? "It"}</strong> has the ${scopes.length === 1 ? "scope" : "scopes"} ${list.format(scopes)}. It ${expiresAt ? html`expires on ${dateOf(expiresAt)}` : "never expires"}.</p>
+<p><strong>${name ?? "The token"}</strong> has the ${scopes.length === 1 ? "scope" : "scopes"} ${list.format(scopes)}. It ${expiresAt ? html`expires on ${dateOf(expiresAt)}` : "never expires"}.</p>
 <p class="copy"><code class="secret" id="token" tabindex="0">${token}</code><button type="button" class="plain" data-copy="token" hidden>Copy</button></p>
-<p class="notice warning">This is the only time that the token is shown. Serpmill stores a hash of it, from which it cannot be read back.</p>
-<p class="row"><a class="button primary" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Its limits and use</a></p>
+<p class="notice warning">This token is shown only now. Serpmill stores a hash, which cannot be turned back into the token.</p>
+<p class="row"><a class="button primary" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Limits and usage</a></p>
 </section>`,
   };
 }

@@ -112,7 +112,7 @@ test("the card of another customer, and of an organization that is unknown, is n
 test.each([
   { title: "a threshold of nothing", fields: { threshold: "0" }, says: "Expected an amount above zero" },
   { title: "an amount that is not on offer", fields: { mils: "7000" }, says: "Choose one of these amounts." },
-  { title: "a ceiling below the amount", fields: { ceiling: "9.99" }, says: "at least the amount that is added" },
+  { title: "a ceiling below the amount", fields: { ceiling: "9.99" }, says: "at least the amount of one top-up" },
   { title: "no number", fields: { ceiling: '"><script>' }, says: "&quot;&gt;&lt;script&gt;" },
 ])("$title is refused, and nothing is switched on", async ({ fields, says }) => {
   const payer = await payerWithCard(service, stub);

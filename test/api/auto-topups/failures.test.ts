@@ -53,8 +53,8 @@ test("a declined card is tried four times with growing pauses, and the page says
     hours.push(await hoursToNext(organizationId));
     const waiting = await payer.page();
     expect(waiting).not.toContain("Paused");
-    expect(waiting).toMatch(/The payment of \$10\.00 on .* was not made, and nothing was charged\./);
-    expect(waiting).toContain("Your card has too little money.");
+    expect(waiting).toMatch(/The payment of \$10\.00 on .* failed, and nothing was charged\./);
+    expect(waiting).toContain("Your card has insufficient funds.");
     await endPauses(service, organizationId);
   }
   await untilFailed(organizationId, 4);
@@ -71,8 +71,8 @@ test("a declined card is tried four times with growing pauses, and the page says
   });
   const page = await payer.page();
   expect(page).toContain("Paused since");
-  expect(page).not.toContain("is tried again");
-  expect(page).toContain("Your card has too little money.");
+  expect(page).not.toContain("try the card again");
+  expect(page).toContain("Your card has insufficient funds.");
 
   // However long it stays paused, nothing more is tried: another payer's payment comes and goes meanwhile.
   await endPauses(service, organizationId);
@@ -133,7 +133,7 @@ test("a bank that wants the payer to confirm is asked four times, and the page s
     await untilFailed(organizationId, count);
     await endPauses(service, organizationId);
   }
-  expect(await payer.page()).toContain("cannot be charged without you");
+  expect(await payer.page()).toContain("cannot charge this card automatically");
   // What failed leaves its room below the ceiling.
   await payer.switchOn({ ceiling: "10" });
   await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
@@ -158,7 +158,7 @@ test("a card that Stripe does not have any more pauses automatic top-ups", async
   const payer = await payerWithCard(service, stub);
   for (const card of stub.cards.attachedTo(payer.customer)) card.customer = null;
   await payer.switchOn();
-  await service.until(async () => (await payer.page()).includes("Stripe does not have your card any more."));
+  await service.until(async () => (await payer.page()).includes("Stripe no longer has your card."));
   expect(payer.chargedAtStripe()).toEqual([]);
 });
 

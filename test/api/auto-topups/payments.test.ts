@@ -64,7 +64,7 @@ test("a search that takes the balance below the threshold leads to one payment b
 
   const page = await payer.page();
   expect(page).toMatch(/>Automatic<[^]*\$10\.00/);
-  expect(page).toContain("This month: $10.00 of at most $100.00.");
+  expect(page).toContain("Charged this month: $10.00 of at most $100.00.");
   const receipt = await payer.person.get(`/billing/receipts/${intent?.id}`);
   expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
   const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => counted(outcome)));
@@ -103,7 +103,7 @@ test("a month has at most the ceiling, and a raised ceiling gives room at once",
   await payer.switchOn({ threshold: "90", ceiling: "25" });
   await service.until(async () => (await state()).waits);
   expect(await topupsOf(service, organizationId)).toEqual([10_000, 10_000]);
-  expect(await payer.page()).toContain("This month has no room for another $10.00.");
+  expect(await payer.page()).toContain("would exceed this month’s ceiling.");
   await endPauses(service, organizationId);
   await service.until(async () => (await state()).waits);
   await payer.switchOn({ threshold: "90", ceiling: "30" });

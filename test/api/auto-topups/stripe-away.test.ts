@@ -102,7 +102,7 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
     if (attempts < 7) await endPauses(service, organizationId);
   }
   expect(await payer.event()).toMatchObject({ data: { reason: "payments_unavailable" } });
-  expect(await payer.page()).toContain("Stripe gave no answer for hours.");
+  expect(await payer.page()).toContain("Stripe did not answer for hours.");
   expect(payer.chargedAtStripe()).toEqual([10]);
   stub.away = undefined;
   await endPauses(service, organizationId);

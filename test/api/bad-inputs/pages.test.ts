@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { topUpPath } from "../../../api/billing/frame/send-error-page.ts";
-import { autoTopupPaths } from "../../../api/billing/payments/auto-topup.ts";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
@@ -33,9 +31,7 @@ const declared = readFileSync(new URL("../../../api/billing/billing.ts", import.
 );
 const routes = [...declared].map(([, method = "", path = ""]) => ({ method, path }));
 const pages = routes.filter(({ method }) => method === "get").map(({ path }) => path);
-const forms = [...routes.filter(({ method }) => method === "post").map(({ path }) => path), topUpPath].concat(
-  Object.values(autoTopupPaths),
-);
+const forms = routes.filter(({ method }) => method === "post").map(({ path }) => path);
 
 /** What makes the rest of a form right, so that its bad field is looked at. */
 const formOf = ({ organizationId, tokenId }: Organization): Record<string, string> => ({

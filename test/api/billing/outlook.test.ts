@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { outlookOf } from "../../../api/billing/overview/credit-section.ts";
+import { outlookOf } from "../../../api/billing/overview/overview.ts";
 import type { DayFigures } from "../../../api/ledger/days.ts";
 
 const day = (charges: number, { mils = 5, reversals = 0 } = {}): DayFigures => ({

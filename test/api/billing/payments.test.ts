@@ -49,7 +49,7 @@ const cellsOf = (csv: string) =>
 
 test("a top-up has a link that leads to Stripe's receipt, asked for at each click", async () => {
   const { organizationId, person } = await signedIn();
-  expect((await person.get("/billing/payments")).text).toContain("No top-up yet.");
+  expect((await person.get("/billing/payments")).text).toContain("No top-ups yet.");
   const sessionId = await topUp(organizationId, 2_500);
   const { text } = await person.get("/billing/payments");
   expect(inDollars(text)).toContain("$25.00");

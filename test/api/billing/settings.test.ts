@@ -89,7 +89,7 @@ test("an address makes a webhook, whose secret is shown once and signs the test 
   const replaced = secretIn((await send("webhook/secret")).text);
   expect([replaced, "", secret]).toEqual([expect.stringMatching(/^whsec_/), secretIn(await settings()), secret]);
   expect(replaced).not.toBe(secret);
-  expect(await settings()).toContain("signed with the old secret too until");
+  expect(await settings()).toContain("also signed with the old secret until");
   await send("webhook/remove");
   expect(await settings()).not.toContain("Remove the webhook");
 
@@ -220,7 +220,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       expect(await faultsOf(person, "with events")).toEqual([]);
       await page.getByLabel("Threshold in US dollars").fill("many");
       await page.getByRole("button", { name: "Save", exact: true }).first().click();
-      await page.getByRole("alert").waitFor();
+      await page.locator(".problem").waitFor();
       expect(await faultsOf(person, "a refused form")).toEqual([]);
       // The refused form is answered with 400, which the console reports.
       expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);

@@ -48,7 +48,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByText("The limits are saved").waitFor();
       expect(await faultsOf(person, "one token")).toEqual([]);
       await page.getByText("Revoke “crawler of the shop”").click();
-      await page.getByRole("button", { name: "Revoke for ever" }).click();
+      await page.getByRole("button", { name: "Revoke permanently" }).click();
       await page.getByText("The token is revoked").waitFor();
       expect(await faultsOf(person, "a revoked token")).toEqual([]);
       await service.until(async () => (await service.search(token, { keyword: "coffee" })).status === 401);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { answerView } from "../../../api/playground/answer-view.ts";
+import { answerView } from "../../../api/playground/playground.ts";
 import { resultTypes } from "../../../shared/results.ts";
 
 /** The answer of the playground, with what a provider may send. */

@@ -1,13 +1,18 @@
+import { nameOfKey, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import type { Turns } from "../../../shared/concurrency/turns.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema } from "../../../shared/ids.ts";
-import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
+import { type LoggedSearch, readSearches } from "../../../shared/search-log/read-search-log.ts";
+import type { SearchEntry } from "../../ledger/find-searches.ts";
+import { readSearchEntries } from "../../ledger/history.ts";
+import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
-import type { AccountReads } from "../frame/account-reads.ts";
 import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
-import type { ShownAnswer, ShownSearch } from "./read-search.ts";
-import { resultsPage } from "./results-page.ts";
+import { resultsPage, type ShownElement, shownBytesMax } from "./results-page.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { formAddress } from "../../playground/search-fields.ts";
@@ -16,10 +21,12 @@ import { formAddress } from "../../playground/search-fields.ts";
  * GET /billing/searches/:requestId: what was searched, what it cost and why, and its answer while that is kept.
  * @throws {CallerError} `not_found` also for a search of another organization.
  */
-export function writeSearch({ reads }: { reads: AccountReads }) {
+export function writeSearch({ database, longReads }: { database: Database; longReads: Turns }) {
+  const readShown = (organizationId: string, requestId: string) =>
+    longReads.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId)));
   return async ({ request, caller }: PageRequest): Promise<AccountView> => {
     const read = requestIdSchema.safeParse(request.params["requestId"]);
-    const shown = read.success ? await reads.readSearch(caller.organizationId, read.data) : undefined;
+    const shown = read.success ? await readShown(caller.organizationId, read.data) : undefined;
     if (!read.success || !shown) throw new CallerError("not_found");
     const { entry, answer } = shown;
     return {
@@ -109,4 +116,58 @@ function whyNone(answer: ShownAnswer, { entry }: ShownSearch): string {
   return entry.search.keyHash
     ? "The answer was kept for 24 hours."
     : "This search was sent without an Idempotency-Key, so its answer was not kept.";
+}
+
+/** The answer of a search: it is there, it is too large to show, or it is not kept (any more). */
+type ShownAnswer = { kind: "kept"; results: ShownElement[]; json: string } | { kind: "large" } | { kind: "none" };
+
+/** One search of an organization. */
+interface ShownSearch {
+  entry: SearchEntry;
+  ledger: Awaited<ReturnType<typeof readSearchLedger>>;
+  answer: ShownAnswer;
+  /** The search that had paid under the key of this one, which was therefore not charged; undefined if it is not known (any more). */
+  paidBy: string | undefined;
+}
+
+/** Reads a search of an organization. @returns undefined if none with this id is decided, or it is of another organization. */
+async function readSearch(
+  database: Database,
+  organizationId: string,
+  requestId: string,
+): Promise<ShownSearch | undefined> {
+  const [decided] = await readSearchEntries(database, organizationId, [requestId]);
+  if (!decided) return undefined;
+  const search = (await readSearches(database, organizationId, [requestId])).get(requestId);
+  const entry = { ...decided, search };
+  const ledger = await readSearchLedger(database, requestId);
+  const answer = await readAnswer(database, organizationId, entry);
+  return { entry, ledger, answer, paidBy: await readPayer(database, organizationId, entry) };
+}
+
+async function readPayer(
+  database: Database,
+  organizationId: string,
+  { at, search, ...entry }: SearchEntry,
+): Promise<string | undefined> {
+  const isRepeat = "reason" in entry && (entry.reason === "already_paid" || entry.reason === "idempotency_key_reused");
+  if (!isRepeat || !search?.keyHash) return undefined;
+  const key = { organizationId, hash: search.keyHash };
+  const paid = (await readPaidKeys(database, [key])).get(nameOfKey(key));
+  const [payer] = paid ? await readSearchEntries(database, organizationId, [paid.requestId]) : [];
+  // After 24 hours the key may have paid anew. That search is not the one that this repeat followed.
+  return payer && payer.at <= at ? paid?.requestId : undefined;
+}
+
+/** The answer under the key of a search, if this search paid for it. */
+async function readAnswer(database: Database, organizationId: string, entry: SearchEntry): Promise<ShownAnswer> {
+  const { outcome, search } = entry;
+  const hash = search?.keyHash;
+  if (outcome !== "charged" || !hash) return { kind: "none" };
+  const [stored] = (await readStoredAnswers(database, [{ organizationId, hash }])).values();
+  if (stored?.requestId !== search.requestId) return { kind: "none" };
+  if (stored.body.length > shownBytesMax) return { kind: "large" };
+  // A worker wrote it.
+  const answer: { results: ShownElement[] } = JSON.parse(stored.body.toString());
+  return { kind: "kept", results: answer.results, json: JSON.stringify(answer, null, 2) };
 }
