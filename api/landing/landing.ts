@@ -10,9 +10,9 @@ import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { html, type Html } from "../pages/html.ts";
 import { PageSender } from "../pages/page-sender.ts";
 
-/** The page at `/`, which leads a person to the reference, the account and the address for agents. */
+/** The page at `/`, with links to the reference, the playground and the account, and the address for agents. */
 interface Landing {
-  /** @throws {CallerError} `not_found` for a program, which asks for no HTML. */
+  /** @throws {CallerError} `not_found` for a program, which does not accept HTML. */
   page: (request: Request, response: Response) => void;
   files: StaticFile[];
 }
@@ -26,7 +26,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
   return {
     files: [style],
     page: (request, response) => {
-      // A program that accepts anything gets the JSON that every unknown path has.
+      // A program that accepts anything gets the JSON of any unknown path.
       if (request.accepts(["json", "html"]) !== "html") throw new CallerError("not_found");
       const body = landingPage(brand, publicAddress(request, publicUrl));
       pages.send(request, response, { status: 200, title: "Search results as JSON", body });
@@ -34,7 +34,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
   };
 }
 
-/** The page at `/`. @param address of this service, as the person came by it. */
+/** @param address of this service, as the browser requested it. */
 export function landingPage(brand: Brand, address: string): Html {
   const agent = `claude mcp add --transport http serpmill "${address}/mcp?names=plain" \\
   --header "Authorization: Bearer $TOKEN"`;
@@ -49,25 +49,25 @@ export function landingPage(brand: Brand, address: string): Html {
 <div class="hero">
 <div>
 <h1>Google results as JSON. What fails costs nothing.</h1>
-<p class="lead">One request returns every element of a results page, in the order of its rank.</p>
+<p class="lead">One request returns every element of a results page, in rank order.</p>
 <p class="ways"><a class="button primary" href="/playground">Try a search</a><a class="button" href="/docs">Read the reference</a></p>
 <p class="aside">${chargingRule}</p>
-<p class="aside">You need a token. The operator of this service gives you one.</p>
+<p class="aside">You need a token, which you get from the operator of this service.</p>
 </div>
 ${example(address)}
 </div>
 <ul class="parts">
-<li class="card"><h2><a href="/docs">Reference</a></h2><p>Every field and every error, with code in curl, JavaScript and Python.</p></li>
-<li class="card"><h2><a href="/playground">Playground</a></h2><p>A search in a form: its price before the click, its answer as a page, and the code for it.</p></li>
-<li class="card"><h2><a href="/billing">Account</a></h2><p>Credit and when it ends, each search and what it cost, tokens, limits and statements.</p></li>
+<li class="card"><h2><a href="/docs">Reference</a></h2><p>Every field and error, with code in curl, JavaScript and Python.</p></li>
+<li class="card"><h2><a href="/playground">Playground</a></h2><p>Search from a form: see the price first, then the answer as a page, and the code for it.</p></li>
+<li class="card"><h2><a href="/billing">Account</a></h2><p>Credit and how long it lasts, the cost of each search, tokens, limits and statements.</p></li>
 </ul>
 <section aria-labelledby="agents"><h2 id="agents">Agents</h2>
-<p>A model searches with the same token, over the Model Context Protocol at <code>${address}/mcp?names=plain</code>. For Claude Code:</p>
+<p>Models search with the same token over the Model Context Protocol, at <code>${address}/mcp?names=plain</code>. For Claude Code:</p>
 <pre tabindex="0" role="region" aria-label="Command that adds the tools to Claude Code">${agent}</pre></section>
 </main>`;
 }
 
-/** A request and its answer, as the reference has them. */
+/** A request and its answer, from the examples of the reference. */
 function example(address: string): Html {
   const body = JSON.stringify(requestExamples.compact?.value);
   const request = `curl -s ${address}/v1/serp/search \\

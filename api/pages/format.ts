@@ -1,4 +1,4 @@
-/** How the page writes amounts, counts and times. All amounts are whole mils, so nothing is rounded. */
+/** How pages write amounts, counts and times. All amounts are whole mils, so nothing is rounded. */
 
 import { html, type Html } from "./html.ts";
 
@@ -18,7 +18,7 @@ export const count = (value: number) => grouped.format(value);
 /** `1,234 mils`, `1 mil`. */
 export const mils = (value: number) => `${count(value)} ${value === 1 ? "mil" : "mils"}`;
 
-/** `$12.50`, `$0.005`: cents, and the third decimal, which is a mil, only where it is not 0. */
+/** `$12.50`, `$0.005`: the third decimal, which is a mil, only if it is not 0. */
 export function dollars(valueMils: number): string {
   const size = Math.abs(valueMils);
   const decimals = String(size % 1_000)
@@ -27,20 +27,20 @@ export function dollars(valueMils: number): string {
   return `${valueMils < 0 ? "−" : ""}$${count(Math.floor(size / 1_000))}.${decimals}`;
 }
 
-/** An amount in dollars, with its mils for a pointer that rests on it. */
+/** An amount in dollars, with its mils as the tooltip. */
 export const amount = (valueMils: number): Html =>
   html`<data value="${valueMils}" title="${mils(valueMils)}">${dollars(valueMils)}</data>`;
 
 /** `12 searches`, `1 search`. */
 export const searches = (value: number) => `${count(value)} ${value === 1 ? "search" : "searches"}`;
 
-/** `12 Nov` in UTC, of a day such as `2026-11-12` or of an instant. */
+/** `12 Nov` in UTC, for a day such as `2026-11-12` or an instant. */
 export const dayOf = (at: string | Date) => dayAndMonth.format(typeof at === "string" ? new Date(`${at}T00:00Z`) : at);
 
 /** `12 Nov 2026` in UTC. */
 export const dateOf = (at: Date) => fullDate.format(at);
 
-/** `March 2026` of a month such as `2026-03`. */
+/** `March 2026` for a month such as `2026-03`. */
 export const monthOf = (month: string) => monthAndYear.format(new Date(`${month}-01T00:00Z`));
 
 /** `07:43:12` in UTC. */
@@ -49,6 +49,6 @@ export const timeOf = (at: Date) => at.toISOString().slice(11, 19);
 /** `12 Nov 2026, 07:43:12 UTC`. */
 export const momentOf = (at: Date) => `${dateOf(at)}, ${timeOf(at)} UTC`;
 
-/** A time in a shorter form, with the whole of it for a pointer that rests on it. */
+/** A time in a short form, with the full time as the tooltip. */
 export const timeElement = (at: Date, shown: Html | string): Html =>
   html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${shown}</time>`;

@@ -1,6 +1,6 @@
 import { escapeUTF8 } from "entities";
 
-/** A piece of a page that is safe to send, made by {@link html} alone. Its text is `String(piece)`. */
+/** A piece of a page that is safe to send. Only {@link html} makes one. Its text is `String(piece)`. */
 export class Html {
   readonly #text: string;
 
@@ -17,10 +17,10 @@ export class Html {
   }
 }
 
-/** A value in a template. `undefined` and `false` add nothing. Strings are escaped, in quoted attributes too. */
+/** A value in a template. `undefined` and `false` add nothing. Strings are escaped, also for quoted attributes. */
 export type Part = Html | string | number | false | undefined | readonly Part[];
 
-/** Builds a piece of a page. Every value is escaped, unless this function built it. */
+/** Builds a piece of a page. Every value is escaped unless this function built it. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return Html.build(strings, parts);
 }

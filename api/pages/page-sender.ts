@@ -18,7 +18,7 @@ interface Page {
   status: number;
   title: string;
   body: Html;
-  /** The browser loads the billing page after this time. */
+  /** The browser loads the account after this time. */
   reloadAfterSeconds?: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export class PageSender {
   readonly #files: PageFiles;
   readonly #securityPolicy: string;
 
-  /** @param parts.checkoutOrigin where a form may lead to besides this service; undefined without payments. */
+  /** @param parts.checkoutOrigin the other origin that a form may lead to; undefined without payments. */
   constructor(parts: {
     files: PageFiles;
     checkoutOrigin: string | undefined;
@@ -39,7 +39,7 @@ export class PageSender {
   send(request: Request, response: Response, { status, title, body, reloadAfterSeconds }: Page): void {
     this.setHeaders(response);
     if (reloadAfterSeconds !== undefined) response.setHeader("Refresh", `${reloadAfterSeconds}; url=/billing`);
-    // The rest of an unread body would be taken for the next request, so the connection ends with this answer.
+    // The rest of an unread body would be read as the next request, so the connection ends with this answer.
     if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
     const bytes = Buffer.from(htmlDocument(this.#files, title, body));
     response.statusCode = status;
@@ -48,10 +48,10 @@ export class PageSender {
     response.end(bytes);
   }
 
-  /** Sets the security headers that pages have beyond those of every answer; alone for the stream and the CSV. */
+  /** Sets the security headers that pages, streams and CSV files have besides those of every answer. */
   setHeaders(response: Response): void {
     response.setHeader("Content-Security-Policy", this.#securityPolicy);
-    // Other sites get no referrer. "no-referrer" would also blank the Origin of our own forms, which the CSRF check reads.
+    // Other sites get no referrer. "no-referrer" would also remove the Origin of our own forms, which the CSRF check reads.
     response.setHeader("Referrer-Policy", "same-origin");
     response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
     response.setHeader("Cross-Origin-Resource-Policy", "same-origin");
@@ -59,9 +59,9 @@ export class PageSender {
   }
 }
 
-/** The browser may load our own files and send forms to us, and nothing else. */
+/** Allows only our own files, and forms to us. */
 function securityPolicyOf(checkoutOrigin: string | undefined): string {
-  // Browsers apply form-action to the redirect after a form too, so it has to allow the payment page.
+  // Browsers also apply form-action to the redirect after a form, so it must allow the payment page.
   const formTargets = checkoutOrigin === undefined ? "'self'" : `'self' ${checkoutOrigin}`;
   return [
     "default-src 'none'",
@@ -75,7 +75,7 @@ function securityPolicyOf(checkoutOrigin: string | undefined): string {
   ].join("; ");
 }
 
-/** The files that a page loads, in this order. */
+/** The files that a page loads, in order. */
 interface PageFiles {
   icon: StaticFile;
   styles: readonly StaticFile[];
@@ -83,11 +83,8 @@ interface PageFiles {
 }
 
 /** Headers of the files of pages: no other site may load them. */
-export const pageFileHeaders = {
-  "Cross-Origin-Resource-Policy": "same-origin",
-};
+export const pageFileHeaders = { "Cross-Origin-Resource-Policy": "same-origin" };
 
-/** A whole HTML document around a page's body. */
 function htmlDocument({ icon, styles, scripts }: PageFiles, title: string, body: Html): string {
   return `<!doctype html>\n${html`<html lang="en">
 <head>

@@ -7,14 +7,14 @@ export type Sample = (typeof languages)[number];
 
 const names: Record<Sample, string> = { curl: "curl", javascript: "JavaScript", python: "Python" };
 
-/** The language that the person reads; the form sends it with a search, so that the page after it shows the same. */
+/** The chosen language. The form sends it with a search, so that the next page shows the same one. */
 export function readSample(form: URLSearchParams): Sample {
   return languages.find((language) => language === form.get("code")) ?? "curl";
 }
 
 /**
- * The request in three languages, of which the page shows one. JSON is the same text in JavaScript and in Python here,
- * because it has neither `null` nor booleans, so the script of the page replaces the body in each sample when the form changes.
+ * The request in three languages, one of which is visible. The page's script replaces the body in each sample when the form changes.
+ * JSON is valid JavaScript and Python here, because it has neither `null` nor booleans.
  */
 export function codeSamples(address: string, requestBody: Record<string, unknown>, chosen: Sample): Html {
   const url = `${address}/v1/serp/search`;
@@ -55,5 +55,5 @@ const tab = (language: Sample, chosen: Sample) =>
 
 const indented = (json: string, indent: string) => json.replaceAll("\n", `\n${indent}`);
 
-/** Text within single quotes of a shell. */
+/** Escapes text for single quotes in a shell. */
 const inShell = (text: string) => text.replaceAll("'", "'\\''");

@@ -1,4 +1,4 @@
-// The page works without this script. With it, the code and the price follow the form.
+// The page works without this script. It updates the code and the price when the form changes.
 const form = document.getElementById("search");
 
 form?.addEventListener("input", () => {

@@ -32,13 +32,12 @@ export interface PlaygroundParts {
   searchTimeoutMs: number;
 }
 
-/** What the pages need besides. */
 interface PageParts {
   publicUrl: string | undefined;
   sessionSearches: SessionSearches;
 }
 
-/** Shows the form. The fields may be in the address, so that a search can be shared. */
+/** GET /playground: the form. Its fields may be in the address, so that a search can be shared. */
 export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { request, caller } = asked;
@@ -54,8 +53,8 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
 }
 
 /**
- * Runs the search of the form as `POST /v1/serp/search` does, with its admission, hold, charge and delivery. The form has a
- * key, so a double click and a reload pay once; another query under it is another search.
+ * POST /playground/search: runs a search like `POST /v1/serp/search`, with its admission, hold, charge and delivery. The form has an
+ * idempotency key, so a double click or a reload pays once. Another query from the same form is another search.
  */
 export function runPlayground(
   account: AccountHandlers,
@@ -77,7 +76,7 @@ export function runPlayground(
       Object.assign(logFields, answerLogFields(answer));
       await sessionSearches.add(asked, answer.requestId);
       const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
-      // Written before the delivery begins: from then on, whatever is sent counts as the answer.
+      // Rendered before the delivery begins, because whatever is sent from then on counts as the answer.
       const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
       response.once("finish", delivery.begin(searchRequest, response, answer.payable));
       response.setHeader("X-Request-Id", answer.requestId);
@@ -103,7 +102,7 @@ function readKey(form: URLSearchParams): string {
   throw new CallerError("bad_request", { issues: [{ path: "key", message: "Expected the key of the form." }] });
 }
 
-/** What the page shows. `outcome` is the answer, the error, or what stands there before the first search. */
+/** The content of the page. `outcome` is the answer, the error, or the first steps. */
 interface Shown {
   fields: SearchFields;
   sample: Sample;
@@ -119,7 +118,7 @@ function view({ organizationId, plan }: Caller, { fields, sample, address, outco
 <form id="search" class="panel" method="post" action="/playground/search">${organizationField(organizationId)}
 <input type="hidden" name="key" value="${newId("req")}">
 ${searchFields(fields, plan)}
-<p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> for the answer. An error costs nothing, nor does a reload of the answer.</p>
+<p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
 </form>
 ${codeSamples(address, requestBodyOf(fields), sample)}
 ${outcome}
@@ -128,7 +127,7 @@ ${sessionSection(searches)}
   return { path: "/playground", title: "Playground", body };
 }
 
-/** The searches of the session: each leads to its own page, and back into the form. */
+/** The searches of the session. Each links to its page, and back to the form. */
 function sessionSection(searches: readonly SessionSearch[]): Html | false {
   if (searches.length === 0) return false;
   return html`<section class="panel beside" id="session" aria-labelledby="session-title"><h2 id="session-title">This session</h2>
@@ -152,14 +151,14 @@ const examples = [
   { label: "only the news on electric cars", query: { keyword: "electric cars", types: ["top_stories"] } },
 ];
 
-/** What stands where the answer will be, before the first search: searches that fill the form. */
+/** Stands where the answer will be: example searches that fill the form. */
 function firstSteps(): Html {
   return html`<section class="panel shown" aria-labelledby="first-title"><h2 id="first-title">The answer appears here</h2>
-<p class="aside">As people see it on a results page, and as JSON. To fill the form:</p>
+<p class="aside">As a results page and as JSON. Examples to fill the form:</p>
 <ul class="chips">${examples.map(({ label, query }) => html`<li><a href="${formAddress(query)}">${label}</a></li>`)}</ul></section>`;
 }
 
-/** Why a search was not answered: for people, what they can do about it, and the error as the API sends it. */
+/** Why a search was not answered, in words and as the error that the API sends. */
 function errorView(requestId: string, { code, message, details }: CallerError): Html {
   return html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
 <div class="head"><h2 id="answer-title">No answer</h2><code>${errors[code].status} ${code}</code></div>
@@ -168,7 +167,7 @@ ${code === "out_of_credits" && html`<p><a class="button" href="/billing">Go to y
 <pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;
 }
 
-/** The fields that were refused, if there are several: the message says the first one. */
+/** The refused fields, if there are several: the message names only the first. */
 function issueList(details: ErrorDetails): Html | false {
   const listed = issuesIn(details);
   return (
@@ -178,8 +177,8 @@ function issueList(details: ErrorDetails): Html | false {
 }
 
 /**
- * The answer to a search as a page of results, and as JSON.
- * @param asked.idempotencyKey under which a repeat of the search is free.
+ * The answer as a page of results and as JSON.
+ * @param asked.idempotencyKey the key under which a repeat is free.
  */
 export function answerView(body: Buffer, { query, idempotencyKey }: { query: Query; idempotencyKey: string }): Html {
   if (body.length > shownBytesMax) return answerPanel(largeAnswer(idempotencyKey));
@@ -191,7 +190,7 @@ export function answerView(body: Buffer, { query, idempotencyKey }: { query: Que
   const page =
     results.length > 0
       ? resultsPage(results, (keyword) => formAddress({ ...query, keyword }))
-      : html`<p class="serp">Nothing was found.</p>`;
+      : html`<p class="serp">No results.</p>`;
   return answerPanel(
     html`<p class="aside">${elements} for ${amount(creditsCharged)}, <a href="${searchAddress(requestId)}">${requestId}</a></p>
 ${page}
@@ -206,4 +205,4 @@ const answerPanel = (content: Html, tabs: Html | false = false): Html =>
 ${content}</section>`;
 
 const largeAnswer = (idempotencyKey: string) =>
-  html`<p>The answer is too large for this page. Send the same search with the header <code>Idempotency-Key: ${idempotencyKey}</code> to get it: a repeat costs nothing for 24 hours.</p>`;
+  html`<p>The answer is too large for this page. To get it, repeat the search with the header <code>Idempotency-Key: ${idempotencyKey}</code>: for 24 hours a repeat costs nothing.</p>`;

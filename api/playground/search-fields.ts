@@ -3,7 +3,7 @@ import { depthMax, organicPerPage } from "../../shared/query/depth.ts";
 import { resultTypes } from "../../shared/results.ts";
 import { html, type Html } from "../pages/html.ts";
 
-/** What the form of the playground has, as the person typed it. A field that is not in the form, or empty, is left out. */
+/** The fields of the playground form as typed. Missing ones are empty. */
 export interface SearchFields {
   keyword: string;
   location: string;
@@ -29,7 +29,7 @@ export function readSearchFields(form: URLSearchParams): SearchFields {
   };
 }
 
-/** The body of the request that the fields stand for: what POST /v1/serp/search would be sent. */
+/** The body of the equivalent POST /v1/serp/search. Empty fields are left out. */
 export function requestBodyOf(fields: SearchFields): Record<string, unknown> {
   const { keyword, depth, types, ...others } = fields;
   const given = Object.entries(others).filter(([, value]) => value !== "");
@@ -46,10 +46,9 @@ const offeredDepths = [20, 30, 50, 100];
 const option = (value: string, chosen: string, label: string) =>
   html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`;
 
-/** The fields of the form. */
 export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick<Plan, "maxDepth">): Html {
   const { keyword, location, language, device, targetDomain, depth, format, types } = fields;
-  // A depth from the address is an option too, so that the form shows what it sends.
+  // Includes a depth from the address, so that the form shows what it sends.
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
@@ -62,7 +61,7 @@ export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick
 <label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, value || String(organicPerPage)))}</select></label>
 <label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
 </div>
-<details${types.length > 0 && html` open`}><summary>Only some types of element</summary><div class="kinds">${resultTypes.map(kind)}</div></details>`;
+<details${types.length > 0 && html` open`}><summary>Only some element types</summary><div class="kinds">${resultTypes.map(kind)}</div></details>`;
 }
 
 /** A query as requests and the search log have it. */
@@ -77,7 +76,7 @@ interface FormQuery {
   format?: string | undefined;
 }
 
-/** The address of the form with a query filled in, without what is the default. */
+/** The address of the form filled with a query, without its defaults. */
 export function formAddress({ device, depth, types = [], ...query }: FormQuery): string {
   const { keyword, location, language, targetDomain, format } = query;
   const texts = {

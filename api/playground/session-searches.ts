@@ -8,18 +8,18 @@ import { execPipeline } from "../../shared/redis/pipeline.ts";
 import { type LoggedSearch, readSearches } from "../../shared/search-log/read-search-log.ts";
 import type { SignedIn } from "../billing/session/sessions.ts";
 
-/** A search that a session made on the playground. */
+/** A playground search of a session. */
 export interface SessionSearch {
   requestId: string;
-  /** Undefined if the search log does not have it: not yet, or not any more. */
+  /** Undefined if the search log does not have it yet, or no longer. */
   query: LoggedSearch["query"] | undefined;
 }
 
 const keptMax = 10;
 
 /**
- * The newest answered searches of each session. Redis has their request ids; what was searched is read from the search log,
- * so it is kept no longer than that says. No method throws: an answer that was paid for is shown without this list too.
+ * The newest answered searches of each session. Redis has only their request ids. The queries are read from the search log, so they
+ * are kept no longer than there. No method throws, because a paid answer is shown even without this list.
  */
 export class SessionSearches {
   readonly #redis: Redis;
@@ -31,10 +31,10 @@ export class SessionSearches {
     this.#redis = redis;
     this.#clock = clock;
     this.#database = database;
-    this.#warn = throttledWarning(log, "the searches of a session are not shown");
+    this.#warn = throttledWarning(log, "cannot read or store the searches of a session");
   }
 
-  /** Keeps the id of an answered search. A repeat keeps its place. */
+  /** Stores the id of an answered search. A repeat keeps its position. */
   async add(signedIn: SignedIn, requestId: string): Promise<void> {
     const key = keyOf(signedIn);
     const added = this.#redis

@@ -1,12 +1,11 @@
 import { text } from "node:stream/consumers";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { freePort } from "../../local/ports.ts";
-import { openBrowser, visitor } from "../harness/clients/browser.ts";
+import { openBrowser, signInAt, visitor } from "../harness/clients/browser.ts";
 import { withoutChromium } from "../harness/clients/chromium.ts";
 import { type Hands, keyboard, mouse } from "../harness/clients/hands.ts";
-import { forgetSignIns } from "../harness/clients/page-visitor.ts";
 import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -43,6 +42,18 @@ const tasks: Task[] = [
       await hands.press(link(page, "Tokens"));
       await hands.press(link(page, "Unnamed"));
       await see(page, "for 1 charged search");
+    },
+  },
+  {
+    title: "sees how long the searches of a token took",
+    clicks: 3,
+    run: async ({ page, hands }) => {
+      await hands.choose(page.getByLabel("Usage of"), "leaked");
+      await hands.press(button(page, "Show"));
+      await page.waitForURL(/token=tok_/);
+      await hands.press(link(page, "Latency"));
+      await page.waitForURL(/measure=latency/);
+      await see(page, "no durations");
     },
   },
   {
@@ -158,7 +169,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     service = await Service.start({ environment: { ...stripe.environment, API_PORT: port, PUBLIC_URL: url } });
     browser = await openBrowser();
   });
-  beforeEach(() => forgetSignIns(service));
   afterAll(async () => {
     await browser?.close();
     await service?.stop();
@@ -188,9 +198,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   }
 
   async function signIn(page: Page, { token }: Organization): Promise<void> {
-    await page.goto(`${url}/billing`);
-    await page.getByLabel("Token").fill(token);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signInAt(page, service, `${url}/billing`, token);
     await page.getByRole("heading", { name: "Overview" }).waitFor();
   }
 

@@ -13,6 +13,11 @@ export interface PageFigures {
   /** First Contentful Paint, from the beginning of the navigation. */
   firstPaintMs: number;
   shifts: LayoutShift[];
+  /** Requests to other origins; and errors and warnings of the page's policy and script. */
+  foreign: string[];
+  complaints: string[];
+  /** By how much the page is wider than the screen. */
+  tooWidePx: number;
   /** What axe finds; undefined if it was not asked. */
   findings?: string[];
 }
@@ -28,6 +33,8 @@ export async function measureState(
   look: Look & { isSlow?: boolean; hasAxe?: boolean },
 ): Promise<PageFigures> {
   const requests: Request[] = [];
+  const complaints: string[] = [];
+  const { origin } = new URL(state.url);
   return withState(viewer, state, look, {
     prepare: async (page) => {
       page.on("request", (request) => {
@@ -35,12 +42,22 @@ export async function measureState(
         if (request.isNavigationRequest()) requests.length = 0;
         requests.push(request);
       });
+      page.on("pageerror", ({ message }) => complaints.push(message));
+      page.on("console", (message) => {
+        if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+      });
       await limit(page, look.isSlow ?? false);
     },
     use: async (page) => ({
       ...(await weightOf(requests)),
       firstPaintMs: z.number().parse(await page.evaluate(firstPaintScript)),
       shifts: await layoutShifts(page),
+      foreign: requests
+        .map((request) => request.url())
+        .filter((url) => !url.startsWith("data:") && !url.startsWith(origin)),
+      // The browser reports each page that is no 200.
+      complaints: complaints.filter((text) => !text.startsWith("Failed to load resource: ")),
+      tooWidePx: await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth),
       ...(look.hasAxe && { findings: await axeFindings(page) }),
     }),
   });

@@ -45,14 +45,15 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     { width: 320, dark: false },
     { width: 1440, dark: true },
   ])(
-    "pages keep still while they are loaded, have no barrier, and each is as light as promised, at $width px, dark: $dark",
+    "pages keep still while they are loaded, fit the screen, have no barrier, load nothing from elsewhere, and are as light as promised, at $width px, dark: $dark",
     async (look) => {
       const faults = [];
       for (const state of states) {
         const { name } = state;
         const measured = await measureState({ browser, service }, state, { ...look, hasAxe: !isScalar(name) });
-        const { shifts, sentBytes, findings = [] } = measured;
-        faults.push(...shifts.map((shift) => ({ name, shift })));
+        const { shifts, sentBytes, findings = [], foreign, complaints, tooWidePx } = measured;
+        faults.push(...[...shifts, ...foreign, ...complaints].map((fault) => ({ name, fault })));
+        if (tooWidePx > 0) faults.push({ name, tooWidePx });
         if (sentBytes > bytesMaxOf(name)) faults.push({ name, sentBytes, bytesMax: bytesMaxOf(name) });
         faults.push(...findings.map((finding) => ({ name, finding })));
       }

@@ -26,7 +26,9 @@ export async function openStates(service: Service, stripe: StripeStub): Promise<
     ...ofTokens(busy, at),
     ...ofPlayground(busy, empty, at),
     of(busy, "overview-dollars-90-days", "/billing?measure=dollars&range=90d"),
-    of(busy, "overview-24-hours", "/billing?range=24h"),
+    { ...of(busy, "overview-24-hours", "/billing?range=24h"), act: openTable },
+    of(busy, "overview-latency", `/billing?measure=latency&range=90d&token=${busy.tokenIds.own}`),
+    of(busy, "searches-credited-back", "/billing/searches?show=reversed"),
     of(low, "overview-low-balance", "/billing"),
     of(low, "settings-saved", "/billing/settings"),
     { ...of(low, "settings-refused", "/billing/settings"), act: refusedThreshold },
@@ -84,6 +86,11 @@ const ofPlayground = (busy: Account, { visitor }: Account, at: At): PageState[] 
 ];
 
 const operation = (page: Page) => page.getByText("curl http").first().waitFor();
+
+async function openTable(page: Page): Promise<void> {
+  await page.locator(".day").nth(7).hover();
+  await page.getByText("Show the numbers as a table").click();
+}
 
 async function refusedSignIn(page: Page): Promise<void> {
   await page.getByLabel("Token").fill("smk_wrong");

@@ -7,25 +7,25 @@ export interface AccountView {
   path: AccountPath;
   title: string;
   body: Html;
-  /** The page above this one, for a page that the navigation does not list. */
+  /** The parent of a page that the navigation does not list. */
   above?: { path: string; label: string };
   /** The address of the page's stream of live updates. */
   live?: string | undefined;
 }
 
-/** Whom the page is shown to. */
+/** The organization that the page is shown to. */
 interface AccountHolder {
   name: string;
   organizationId: string;
 }
 
-/** The frame of every page of an account: brand, navigation, organization, sign-out, and the page's title. */
+/** The frame of the account pages: brand, navigation, organization, sign-out and title. */
 export function accountFrame(
   brand: Brand,
   holder: AccountHolder,
   { path, title, body, above, live }: AccountView,
 ): Html {
-  return html`<a class="skip" href="#content">Skip to the content</a>
+  return html`<a class="skip" href="#content">Skip to content</a>
 <div class="frame">
 <header>
 <a class="brand" href="/billing">${brandName(brand)}</a>
@@ -41,7 +41,7 @@ ${body}
 </div>`;
 }
 
-/** A page without a frame: a message or the sign-in form. */
+/** A page without the frame: a message or the sign-in form. */
 export function narrowPage(brand: Brand, body: Html): Html {
   return html`<main class="narrow">
 <a class="brand" href="/">${brandName(brand)}</a>
@@ -49,7 +49,7 @@ ${body}
 </main>`;
 }
 
-/** The pages of an account, in the order in which the frame lists them. */
+/** The account pages, in the order of the navigation. */
 export const accountPages = [
   { path: "/billing", label: "Overview" },
   { path: "/billing/searches", label: "Searches" },
@@ -59,7 +59,6 @@ export const accountPages = [
   { path: "/billing/settings", label: "Settings" },
 ] as const;
 
-/** Pages beside the account. */
 const otherPages = [{ path: "/docs", label: "Reference" }] as const;
 
 /** The page of an account that a view belongs to. */
@@ -74,11 +73,11 @@ function navigation(current: AccountPath): Html {
 </nav>`;
 }
 
-/** What a form did, on the page that it leads back to. */
+/** The result of a form, on the page that it leads back to. */
 export const statusNotice = (message: string | undefined): Html | false =>
   message !== undefined && html`<p class="notice" role="status">${message}</p>`;
 
-/** The hidden field of each form of an account: the organization that the person saw. `AccountHandlers.form` checks it. */
+/** The hidden field of every account form: the organization that the person saw. `AccountHandlers.form` checks it. */
 export const organizationField = (organizationId: string): Html =>
   html`<input type="hidden" name="organization" value="${organizationId}">`;
 

@@ -17,18 +17,18 @@ import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
-/** A request to a page of an account, by a person who is signed in. It has taken one request of the page window. */
+/** A request of a signed-in person. It has taken one request of the page window. */
 export interface AccountRequest extends SignedIn {
   request: Request;
   response: Response;
 }
 
-/** A view of a page, by a person of the organization with this name. */
+/** A page view, with the name of the organization. */
 export interface PageRequest extends AccountRequest {
   name: string;
 }
 
-/** A form that a page of ours sent, for the organization that the page showed. */
+/** A form from our own page, for the organization that the page showed. */
 export interface FormRequest extends PageRequest {
   form: URLSearchParams;
 }
@@ -44,7 +44,7 @@ interface AccountParts {
   publicUrl: string | undefined;
 }
 
-/** What every page of an account begins and ends with, so that its handler is what is its own. */
+/** Wraps the handlers of the account pages: session, page window, protection of forms, and frame. */
 export class AccountHandlers {
   readonly #parts: AccountParts;
 
@@ -52,7 +52,7 @@ export class AccountHandlers {
     this.#parts = parts;
   }
 
-  /** A page by GET. A browser that is not signed in gets the sign-in form, which leads back to the same address. */
+  /** A page by GET. Without a session it is the sign-in form, which leads back to the same address. */
   page(write: (asked: PageRequest) => Promise<AccountView>): Handler {
     const { sessions, pageWindow, pages, database, brand } = this.#parts;
     return async (request, response) => {
@@ -69,7 +69,7 @@ export class AccountHandlers {
     };
   }
 
-  /** Anything by GET that is no page: a download. @throws {CallerError} `unauthenticated`, `rate_limited`. */
+  /** A download by GET. @throws {CallerError} `unauthenticated`, `rate_limited`. */
   download(send: (asked: AccountRequest) => Promise<void>): Handler {
     const { sessions, pageWindow } = this.#parts;
     return async (request, response) => {
@@ -80,8 +80,8 @@ export class AccountHandlers {
   }
 
   /**
-   * A form by POST: it has the fields of `organizationField` too. @throws {CallerError} `bad_request` for a form of
-   * another site, or of a page that was opened for another organization; `unauthenticated`, `rate_limited`.
+   * A form by POST, with `organizationField`. @throws {CallerError} `bad_request` for a form of another site, or of a page that was
+   * opened for another organization; `unauthenticated`, `rate_limited`.
    */
   form(handle: (asked: FormRequest) => Promise<void>): Handler {
     const { sessions, pageWindow, database, publicUrl } = this.#parts;
@@ -89,17 +89,17 @@ export class AccountHandlers {
       rejectCrossOrigin(request, publicUrl);
       const signedIn = await requireSession(sessions, request, response);
       const form = await requestScopeOf(response).receiveBody(readForm(request));
-      // The browser's session may have become another one since the page was opened, even one that an attacker planted.
+      // The browser's session may have changed since the page was opened, even to one that an attacker planted.
       if (form.get("organization") !== signedIn.caller.organizationId)
         throw new CallerError("bad_request", { reason: "other_organization" });
-      // As a page view does, so that a script cannot send forms without limit.
+      // Counts like a page view, so that a script cannot send forms without limit.
       await pageWindow.take(signedIn.caller);
       const name = await readName(database, signedIn.caller);
       await handle({ ...signedIn, request, response, form, name });
     };
   }
 
-  /** Sends a page of the account in its frame: the answer to a form that was not accepted is one too. */
+  /** Sends a page in its frame, also as the answer to a form. */
   send({ request, response, caller, name }: PageRequest, status: number, view: AccountView): void {
     const { pages, brand } = this.#parts;
     const body = accountFrame(brand, { name, organizationId: caller.organizationId }, view);
@@ -112,14 +112,14 @@ const readName = (database: Database, { organizationId }: Caller) =>
     showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
   );
 
-/** The path and query of a request. The request line may hold an absolute URL instead of a path, and an invalid one. */
+/** The path and query of a request, whose request line may have an absolute URL, even an invalid one. */
 function addressOf({ originalUrl, path }: Request): string {
   return `${path}${URL.parse(originalUrl, "http://billing")?.search ?? ""}`;
 }
 
 /**
- * A browser that follows a link from another site, such as Stripe's checkout, withholds a SameSite=Strict cookie. A page of
- * ours that loads itself again is a same-site navigation, with the cookie.
+ * A browser that follows a link from another site, such as Stripe's checkout, withholds a SameSite=Strict cookie. A page of ours that
+ * reloads itself is a same-site navigation, with the cookie.
  */
 function reload(pages: PageSender, brand: Brand, request: Request, response: Response): void {
   const target = addressOf(request);
@@ -127,13 +127,13 @@ function reload(pages: PageSender, brand: Brand, request: Request, response: Res
   pages.send(request, response, { status: 200, title: "Account", body: reloadPage(brand, target) });
 }
 
-/** Why a browser with this many session cookies is not signed in; undefined for one that never was. */
+/** Why a browser with this many session cookies is not signed in; undefined without any. */
 function problemOf(cookies: number, { details }: CallerError): string | undefined {
   if (cookies === 0) return undefined;
   if (details.reason === "scope") return scopeMissing;
   return cookies === 1
     ? "Your session has ended. Sign in again."
-    : "Your browser sent more than one session, so none was used. Delete the cookies of this site, then sign in again.";
+    : "Your browser sent more than one session cookie, so none was used. Delete the cookies of this site, then sign in again.";
 }
 
 /** A page that leads on to a page of the account, for a browser that does not reload by itself. */
@@ -146,12 +146,12 @@ export function leadTo(response: Response, address: string): void {
   response.writeHead(303, { Location: address }).end();
 }
 
-/** Each change stays in the audit trail for ever, so an account must not make them without limit. */
+/** The audit trail keeps each change forever, so an account must not make unlimited changes. */
 const changesPerDayMax = 200;
 const retryAfterMs = 3_600_000;
 
 /**
- * Makes a change of an account with its entry in the audit trail, in one transaction.
+ * Changes an account and writes the entry of the audit trail, in one transaction.
  * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours; `unavailable` without Postgres.
  */
 export async function changeAccount<Result>(
@@ -161,7 +161,7 @@ export async function changeAccount<Result>(
 ): Promise<Result> {
   const { requestId, address } = requestScopeOf(response);
   const work = inTransaction(database, async (transaction) => {
-    // Changes at once are counted one after the other.
+    // Concurrent changes are counted one after the other.
     await lockAccount(transaction, organizationId);
     if ((await countChanges(transaction, organizationId)) >= changesPerDayMax)
       throw new CallerError("rate_limited", { reason: "changes", limit: changesPerDayMax, retryAfterMs });

@@ -1,9 +1,9 @@
-// The page works without this script. With it, an open page follows the account, and the charts can be used with keys.
+// The pages work without this script. It updates an open page, and makes charts usable by keyboard.
 
 const retryMs = 30_000;
 const copiedMs = 2_000;
 const newSections = new Map();
-// What a person opened, and how far they scrolled a wide table, stays when its section is replaced.
+// Opened details and the scroll position of wide tables survive the replacement of their section.
 const keptParts = "details, .scroll";
 
 follow();
@@ -27,7 +27,7 @@ function follow() {
   source.addEventListener("over", () => location.replace("/billing"));
   source.addEventListener("error", () => {
     showStatus("Updates paused");
-    // The browser reconnects a broken stream by itself, but not one that was refused.
+    // The browser reconnects a broken stream, but not a refused one.
     if (source.readyState === EventSource.CLOSED) setTimeout(follow, retryMs);
   });
 }
@@ -38,7 +38,7 @@ function showStatus(text) {
   status.classList.toggle("on", text === "Live");
 }
 
-/** Replaces sections with their new versions. A section in use waits until it is no longer. */
+/** Replaces sections with their new versions. A section in use is replaced later. */
 function replaceSections() {
   for (const [id, html] of newSections) {
     const old = document.getElementById(id);
@@ -54,14 +54,14 @@ function replaceSections() {
   }
 }
 
-/** Whether a section has the keyboard focus, or a part of the text that a person selected. */
+/** Whether a section has the keyboard focus or selected text. */
 function isInUse(section) {
   if (section.contains(document.activeElement)) return true;
   const selection = getSelection();
   return !selection.isCollapsed && selection.containsNode(section, true);
 }
 
-/** Without this script, or without https, the text is copied by hand: one click selects all of it. */
+/** Shows the copy buttons. Without script or https a person copies by hand: one click selects the whole text. */
 function offerCopies(part) {
   if (!navigator.clipboard) return;
   for (const button of part.querySelectorAll("[data-copy]")) {
@@ -77,7 +77,7 @@ function offerCopies(part) {
   }
 }
 
-/** Arrow keys, Home and End move between the days of a chart. The tab key stops at one day of each chart. */
+/** Arrow keys, Home and End move between the days of a chart. Only one day of each chart is in the tab order. */
 function moveInChart(event) {
   const day = event.target.closest?.(".day");
   if (!day) return;

@@ -10,14 +10,14 @@ import type { Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
 /**
- * Live updates: a stream of events (text/event-stream) with the sections of the page that changed. Opening a stream takes one
- * request of the organization's page window; its updates take none.
+ * Live updates: an event stream with the sections of the page that changed. Opening a stream takes one request of the organization's
+ * page window; updates take none.
  */
 
 const pollMs = 1_000;
 const streamMsMax = 10 * 60_000;
 const reconnectAfterMs = 3_000;
-/** The event that ends a session on the open page. */
+/** The event that tells an open page that its session has ended. */
 const sessionOver = "event: over\ndata:\n\n";
 
 /** A section of an open page, by the id of its element. */
@@ -28,11 +28,11 @@ interface LiveSection {
 
 /** The sections of one page that change while it is open. */
 export interface LiveSections {
-  /** Sections that show the credit. They are sent when they differ from those of the poll before. */
+  /** Sections that show the credit. They are sent if they differ from those of the last poll. */
   ofCredit: (credit: Credit) => LiveSection[];
   /**
-   * Sections that show the history. They are read when it has a new entry, and once more after that, because what was searched is
-   * written a moment later. They are sent when they differ, and are read before those of the credit.
+   * Sections that show the history. They are read before those of the credit, when the history has a new entry. One poll later they
+   * are read again, because the search log is written a moment after the charge. They are sent if they differ.
    */
   ofLedger: (credit: Credit) => Promise<LiveSection[]>;
 }
@@ -47,10 +47,7 @@ interface LiveUpdateParts {
   draining: AbortSignal;
 }
 
-/**
- * A page's stream: its sections as they change, until the page is closed, the session ends, the process shuts down, or ten
- * minutes are over and the page reconnects.
- */
+/** Streams the changed sections of a page until the page closes, the session ends, the process shuts down, or ten minutes have passed. */
 export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request: Request) => LiveSections) {
   const { sessions, pageWindow, pages, streams } = parts;
   const begin = (response: Response) => {
@@ -58,10 +55,10 @@ export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request
     response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
   };
   return async (request: Request, response: Response) => {
-    // An open page does not count as activity: the session times out all the same.
+    // An open page is no activity, so the session still times out.
     const signedIn = await readSignedIn(sessions, request, response, "idle");
     if (signedIn instanceof CallerError) {
-      // As an event and not as a 401: a page that reconnects takes every refusal for a service that is down.
+      // An event, not a 401: a page that reconnects would take a refusal for a service that is down.
       begin(response);
       response.end(sessionOver);
       return;
@@ -81,7 +78,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request
   };
 }
 
-/** Sends what changed since the last poll. The first poll sends every section: the page may be outdated on arrival. */
+/** Sends what changed since the last poll. The first poll sends every section, because the page may already be outdated. */
 async function sendUpdates(
   parts: LiveUpdateParts,
   session: Session,
@@ -93,14 +90,14 @@ async function sendUpdates(
   response.once("close", () => closed.abort());
   const ended = AbortSignal.any([closed.signal, draining, AbortSignal.timeout(streamMsMax)]);
   let sent: { newest: string; ofCredit: string; ofLedger: string; isAgain: boolean } | undefined;
-  // A browser that disconnected while the stream was opened emits no "close" any more.
+  // If the browser disconnected while the stream opened, "close" was emitted before.
   while (!ended.aborted && !response.closed) {
     const caller = (await sessions.isOpen(session)) ? await sessions.callerOf(session, response) : undefined;
     if (!caller || caller instanceof CallerError) return void response.write(sessionOver);
     const credit = await readCredit(caller);
-    // A browser that reads more slowly than the account changes skips some updates.
+    // A browser that reads more slowly than the account changes misses some updates.
     if (!response.writableNeedDrain) {
-      // A search that begins counts in the window, one that ends is not in flight any more, charged or not.
+      // A search that begins changes the window; one that ends leaves the searches in flight, charged or not.
       const { version, searchesInFlight } = credit.state;
       const newest = `${version} ${searchesInFlight} ${credit.window.used}`;
       const isAgain = sent?.newest === newest;
@@ -123,20 +120,20 @@ const eventOf = ({ id, html }: LiveSection) =>
 const sessionStreamsMax = 5;
 const organizationStreamsMax = 20;
 const processStreamsMax = 100;
-/** The other streams of a process are for organizations that have none, so that five with 20 each leave some to others. */
+/** The rest is for organizations without a stream: five organizations with 20 each must not take all. */
 const furtherStreamsMax = 50;
 const retryAfterMs = 30_000;
 
 const processKey = "process";
 
 /**
- * Limits live-update streams, per session, per organization and per process, and the load that they put on Postgres. An open
- * stream costs a read of Redis every second, so without limits a script could open enough of them to slow down searches.
+ * Limits live-update streams per session, organization and process, and their load on Postgres. An open stream reads Redis every
+ * second, so without limits a script could open enough of them to slow down searches.
  */
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];
   readonly #open = new Map<string, number>();
-  /** One read of the ledger at a time: however many pages are open, other people's pages find a free connection. */
+  /** One read of the ledger at a time, so that open pages leave connections for page views. */
   readonly reads = new Turns();
 
   constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
@@ -144,7 +141,7 @@ export class LiveStreams {
     liveStreams.set(0);
   }
 
-  /** Counts a stream as open. @returns what ends it. @throws {CallerError} `rate_limited` at one of the limits. */
+  /** Counts a stream as open. @returns a function that counts it as closed. @throws {CallerError} `rate_limited` at a limit. */
   enter(sessionIdHash: string, organizationId: string): () => void {
     const isFirst = !this.#open.has(organizationId);
     const limits = new Map([

@@ -9,7 +9,6 @@ import { retryAfterSeconds } from "../../http/send-error.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
-/** Where the form of a payment goes. */
 const topUpPath = "/billing/topup";
 
 const paths = /^\/(billing|playground)($|\/)/;
@@ -22,26 +21,26 @@ const reloadAfterSecondsMin = 5;
 
 type Message = [title: string, text: string];
 
-/** Messages for a `details.reason`. They come before those of the code. */
+/** Messages for a `details.reason`. They take precedence over those for the code. */
 const messagesOfReasons: Record<string, Message> = {
   scope: ["This token may not open the account", scopeMissing],
   no_receipt: [
     "There is no receipt",
-    "Stripe has no receipt for this top-up. Your statements have the amount; the operator of this service can tell you more.",
+    "Stripe has no receipt for this top-up. Your statements show the amount. For details, ask the operator of this service.",
   ],
   card_unavailable: [
     "No card was saved",
-    "Nothing was charged, and your settings are as they were: Stripe does not respond right now. Try again in a few minutes.",
+    "Stripe is not responding right now. Nothing was charged, and your settings have not changed. Try again in a few minutes.",
   ],
   changes: [
     "Too many changes",
-    "Nothing was changed: your organization has made 200 changes in the last 24 hours. Wait some hours, then try again.",
+    "Nothing was changed: your organization has made 200 changes in the last 24 hours. Try again in a few hours.",
   ],
 };
 
 const otherOrganization =
-  "This page was opened for another organization than the one that you are signed in to now. Go to your account and " +
-  "check the name and id of the organization before you";
+  "This page belongs to another organization than the one you are signed in to now. Go to your account and check the name " +
+  "and ID of the organization before you";
 
 const messages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
@@ -53,59 +52,62 @@ const messages: Partial<Record<ErrorCode, Message>> = {
   method_not_allowed: ["Nothing to see here", "This address only accepts forms from your account."],
   rate_limited: [
     "Too many requests",
-    "Your organization has opened its account very often in the last minute, or too many of its pages or downloads are open. " +
-      "The page reloads by itself.",
+    "Your organization has loaded too many pages in the last minute, or has too many pages or downloads open. " +
+      "This page reloads automatically.",
   ],
-  unavailable: ["Back in a moment", "Part of the service is not responding right now. The page reloads by itself."],
+  unavailable: [
+    "Back in a moment",
+    "Part of the service is not responding right now. This page reloads automatically.",
+  ],
 };
 const defectMessage: Message = [
   "Something went wrong",
-  "This is our fault. It has been logged, and nothing was charged. Please try again.",
+  "This is our fault. The error is logged, and nothing was charged. Please try again.",
 ];
 
-/** Messages for a payment that was to begin. In each case the browser was not sent to Stripe's page, so the person cannot have paid. */
+/** Messages for a payment that could not start. The browser was never sent to Stripe's page, so the person cannot have paid. */
 const paymentMessages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
-    "No payment was begun",
+    "No payment was started",
     "Nothing was charged. The request did not come from a page of your account. Go back to the page and try again.",
   ],
-  unauthenticated: ["You are signed out", "No payment was begun, and nothing was charged. Sign in again to continue."],
+  unauthenticated: [
+    "You are signed out",
+    "No payment was started, and nothing was charged. Sign in again to continue.",
+  ],
   rate_limited: [
-    "No payment was begun",
-    "Nothing was charged. Your organization has opened its account very often in the last minute. Wait a minute, then choose " +
-      "the amount again.",
+    "No payment was started",
+    "Nothing was charged. Your organization has loaded too many pages in the last minute. Wait a minute, then choose the " +
+      "amount again.",
   ],
   unavailable: [
-    "No payment was begun",
-    "Nothing was charged: the payment page could not be opened, because a service that it needs does not respond right now. " +
+    "No payment was started",
+    "Nothing was charged: the payment page could not be opened, because a service that it needs is not responding. " +
       "Choose the amount again in a few minutes.",
   ],
   internal_error: [
-    "No payment was begun",
-    "Nothing was charged. This is our fault, and it has been logged. Please try again.",
+    "No payment was started",
+    "Nothing was charged. This is our fault, and the error is logged. Please try again.",
   ],
 };
-/** Messages for a reason that means something else for a payment that was to begin. */
+/** Messages for a reason that means something else where a payment was to start. */
 const otherReasons: Record<string, Message> = {
   other_organization: ["Nothing was changed", `${otherOrganization} go on.`],
   payments_unavailable: [
     "No answer from Stripe",
-    "The receipt could not be opened, because Stripe does not respond right now. Your payment and your credit are as they " +
-      "were. Try again in a few minutes.",
+    "The receipt could not be opened, because Stripe is not responding right now. Your payment and your credit have not " +
+      "changed. Try again in a few minutes.",
   ],
 };
 const paymentReasons: Record<string, Message> = {
   other_organization: ["Nothing was paid", `${otherOrganization} pay.`],
   amount_not_offered: [
-    "No payment was begun",
-    "Nothing was charged: this amount is not on offer any more. Go to your account and choose another one.",
+    "No payment was started",
+    "Nothing was charged: this amount is no longer offered. Go to your account and choose another one.",
   ],
 };
 
-/**
- * Sends an error as a page. The page reloads by itself if a retry makes sense; not after the form of a payment, since the person
- * has to choose again.
- */
+/** Sends an error as a page. It reloads automatically if a retry can succeed, but not after the form of a payment: the person chooses again. */
 export function sendErrorPage(
   { pages, brand }: { pages: PageSender; brand: Brand },
   request: Request,

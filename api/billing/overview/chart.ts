@@ -1,17 +1,20 @@
 import { dayOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** The bar of one day or hour: what was charged and kept, with what was not charged or was credited back on top of it; or durations, the median with the rest of the 95th percentile. */
+/**
+ * The bar of one day or hour. Below is what was charged and kept, above it what was not charged or was credited back. For durations,
+ * below is the median, above it the rest of the 95th percentile.
+ */
 export interface Bar {
-  /** As under the axis: `12 Nov`, `14:00`. */
+  /** The label under the axis: `12 Nov`, `14:00`. */
   label: string;
   kept: number;
   returned: number;
-  /** Its numbers in words. */
+  /** The numbers in words. */
   summary: string;
 }
 
-/** A chart with what is said and listed about it. */
+/** A chart with its caption, legend, table and notes. */
 export interface Drawing {
   caption: Html;
   bars: Bar[];
@@ -20,7 +23,7 @@ export interface Drawing {
   legend: Html;
   /** The head and the body of the table with the same numbers. */
   table: Html;
-  /** Sentences on what the numbers leave out. */
+  /** Sentences about what the numbers leave out. */
   notes: string[];
 }
 
@@ -40,8 +43,8 @@ const dateLabelsHeight = 18;
 const barShare = 0.64;
 
 /**
- * A bar chart of days as SVG. Positions are in per cent, so that the chart is as wide as its container and its text keeps its
- * size. The style sheet shows the summary of the day under the pointer, or of the focused day, above the chart.
+ * A bar chart as SVG. Positions are percentages, so that the chart is as wide as its container while its text keeps its size. The
+ * style sheet shows the summary of the hovered or focused day above the chart.
  */
 export function barChart(bars: readonly Bar[], options: { label: string; format: (value: number) => string }): Html {
   const highest = Math.max(...bars.map(({ kept, returned }) => kept + returned));
@@ -56,11 +59,11 @@ ${tickValues.map((tick) => {
   return html`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}"></line>
 <text class="tick" x="-8" y="${y}" dy="4" text-anchor="end" aria-hidden="true">${options.format(tick)}</text>
 `;
-})}${bars.map((bar, index) => dayBar(bar, { index, days: bars.length, top }))}${isEmpty && html`<text class="tick" x="50%" y="55%" text-anchor="middle">Nothing in this time</text>`}</svg>
+})}${bars.map((bar, index) => dayBar(bar, { index, days: bars.length, top }))}${isEmpty && html`<text class="tick" x="50%" y="55%" text-anchor="middle">No searches in this period</text>`}</svg>
 ${dateLabels(bars, summaryHeight + height + dateLabelsHeight)}</svg>`;
 }
 
-/** The values along an axis: 0 and whole multiples of 1, 2 or 5 times a power of ten, up to the first one that is not below `highest`. */
+/** The values along an axis: multiples of 1, 2 or 5 times a power of ten, from 0 to the first one that is not below `highest`. */
 export function axisValues(highest: number, stepsMax: number): number[] {
   const stepMin = Math.max(1, highest / stepsMax);
   const power = 10 ** Math.floor(Math.log10(stepMin));

@@ -133,7 +133,7 @@ async function readActivity(
   return { chart, week: daysOfWeek.slice(-paceDays), latest, thresholdMils };
 }
 
-/** How a person comes back from Stripe's page, and from which payment. The address says so, which proves nothing. */
+/** How a person returned from Stripe's page, and from which payment, as the address says. That proves nothing. */
 interface Return {
   topup: unknown;
   paymentId: string | undefined;
@@ -150,7 +150,7 @@ async function returnNotice(
   { topup, paymentId }: Return,
 ): Promise<Html | false> {
   if (topup === "cancelled")
-    return html`<p class="notice">You left Stripe’s page before the payment. No credit was added, and nothing was charged.</p>`;
+    return html`<p class="notice">You left Stripe’s page before the payment. Nothing was charged, and no credit was added.</p>`;
   if (topup !== "paid") return false;
   const isCredited =
     paymentId !== undefined && (await orPostgresUnavailable(isTopupOf(database, organizationId, paymentId)));
@@ -160,11 +160,11 @@ async function returnNotice(
   return html`<div id="returned"><p class="notice" role="status">${text}</p></div>`;
 }
 
-/** The address by which callers reach this API, for the line that they copy. */
+/** The address of this API, for the command that callers copy. */
 const apiUrlOf = ({ protocol, headers }: Request, publicUrl: string | undefined) =>
   publicUrl ?? `${protocol}://${headers.host ?? "localhost"}`;
 
-/** The newest entries of the history, or before the first search how to make it. @param apiUrl the address of this API. */
+/** The newest entries of the history; before the first search, how to make it. */
 function latestSection(entries: readonly SearchEntry[], apiUrl: string): Html {
   return html`<section id="latest" aria-labelledby="latest-title">
 ${isNew(entries) ? firstSearch(apiUrl) : html`<div class="head"><h2 id="latest-title">Latest</h2><a class="button" href="/billing/searches">All searches</a></div>`}
@@ -172,16 +172,16 @@ ${entries.length > 0 && historyTable(entries)}
 </section>`;
 }
 
-/** Whether the newest entries are all there are, and none is of a search. */
+/** Whether the organization has not searched yet. */
 const isNew = (entries: readonly SearchEntry[]) =>
   entries.length < latestMax && entries.every(({ outcome }) => outcome === "granted" || outcome === "corrected");
 
-/** The token is read into a variable, so that no shell keeps it in its history. */
+/** The command reads the token into a variable, so that no shell keeps it in its history. */
 function firstSearch(apiUrl: string): Html {
   return html`<div class="card first">
 <h2 id="latest-title">Make your first search</h2>
 <ol>
-<li>Put a token into a variable. This line asks for it without showing it:
+<li>Put a token into a variable. This command prompts for it and does not show it:
 <pre tabindex="0" aria-label="Command that asks for the token"><code class="all">read -rs SERPMILL_TOKEN</code></pre></li>
 <li>Search:
 <div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">curl ${apiUrl}/v1/serp/search \\
@@ -190,12 +190,12 @@ function firstSearch(apiUrl: string): Html {
   -d '{"keyword":"coffee"}'</code></pre>
 <button type="button" class="plain" data-copy="first-curl" hidden>Copy</button></div></li>
 </ol>
-<p class="aside">The result appears here at once. The <a href="/docs">reference</a> has every field. <a href="/billing/tokens">Tokens</a> for programs need only the scope <code>search</code>.</p>
+<p class="aside">The search appears here immediately. The <a href="/docs">reference</a> describes every field. <a href="/billing/tokens">Tokens</a> for programs only need the scope <code>search</code>.</p>
 </div>`;
 }
 
-/** The credit that is available, and the terms of the plan. */
-export function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
+/** The available credit, the plan, and the searches in flight. */
+function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
   const { caller, availableMils, state } = credit;
   return html`<section id="credit" aria-labelledby="credit-title">
 ${warning(credit)}
@@ -214,7 +214,7 @@ ${planCard(credit)}
 <h2 class="name">Searches in flight</h2>
 <p class="figure">${count(state.searchesInFlight)} <span class="of">of ${count(caller.plan.concurrency)}</span></p>
 ${meter(state.searchesInFlight, caller.plan.concurrency)}
-<p class="aside">The price of a search is held while it runs, and charged once it is answered.</p>
+<p class="aside">The price of a search is held while it runs, and charged when it is answered.</p>
 </div>
 </div>
 </section>`;
@@ -225,7 +225,7 @@ function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
   return html`<div class="card">
 <h2 class="name">Plan ${plan.code}</h2>
 <p class="figure">${amount(plan.priceMils)} <span class="of">per ${unitOf(plan)}</span></p>
-${plan.maxDepth !== undefined && html`<p class="aside">At most ${count(plan.maxDepth)} results a search</p>`}
+${plan.maxDepth !== undefined && html`<p class="aside">At most ${count(plan.maxDepth)} results per search</p>`}
 <dl>
 <div><dt>Requests left</dt><dd>${count(left)} of ${count(plan.windowLimit)}</dd></div>
 </dl>
@@ -234,7 +234,6 @@ ${meter(plan.windowLimit - left, plan.windowLimit)}
 </div>`;
 }
 
-/** How long the credit lasts; nothing while there is too little history. */
 function outlookText(outlook: Outlook | undefined): Html | false {
   if (!outlook) return false;
   const { days, searches: left } = outlook;
@@ -243,11 +242,11 @@ function outlookText(outlook: Outlook | undefined): Html | false {
   return html`<span title="At the pace of the last seven days">${time} at this pace, ≈ ${searches(left)}</span>`;
 }
 
-/** What the price is for. */
+/** The unit of the price. */
 const unitOf = ({ pricePerPageMils }: Plan) =>
   pricePerPageMils === undefined ? "search" : `${organicPerPage} results`;
 
-/** A bar for how much is used. It is hidden from screen readers, because the numbers next to it show the same. */
+/** A bar of the used share. It is hidden from screen readers, because the numbers beside it say the same. */
 function meter(used: number, limit: number): Html {
   const share = `${Math.min(100, Math.round((used / limit) * 100))}%`;
   return html`<svg class="meter" aria-hidden="true"><rect class="whole" width="100%" height="100%" rx="3"></rect><rect class="used" width="${share}" height="100%" rx="3"></rect></svg>`;
@@ -262,33 +261,32 @@ function warning({ caller, availableMils, state }: Credit): Html | false {
   if (availableMils >= caller.plan.priceMils) return false;
   return notice(
     state.balanceMils >= caller.plan.priceMils
-      ? "All your credit is held by searches in flight. New searches are refused until one of them ends."
-      : "There is not enough credit for another search. Searches are refused until credit is added.",
+      ? "Searches in flight hold all your credit. New searches are refused until one of them ends."
+      : "There is not enough credit for another search. Searches are refused until you add credit.",
   );
 }
 
 const notice = (text: string) => html`<p class="notice warning">${text}</p>`;
 
-/** The banner of the overview while the balance is below the threshold; empty otherwise. */
-export function lowBalanceBanner(balanceMils: number, thresholdMils: number | null): Html {
+/** The banner while the balance is below the threshold; empty otherwise. */
+function lowBalanceBanner(balanceMils: number, thresholdMils: number | null): Html {
   if (thresholdMils === null || balanceMils >= thresholdMils) return html`<div id="low-balance"></div>`;
   return html`<div id="low-balance"><p class="notice warning">Your balance of ${amount(balanceMils)} is below your threshold of ${amount(thresholdMils)}. <a href="#add-credit">Add credit</a> or <a href="/billing/settings">change the threshold</a>.</p></div>`;
 }
 
-/** Days with a charge, of the seven before today, from which there is a pace. */
+/** An outlook needs this many days with a charge among the seven before today. */
 const busyDaysMin = 3;
 
-/** How long credit lasts. */
 interface Outlook {
   days: number;
   searches: number;
 }
 
 /**
- * How long the available mils last at the pace of the seven full days before today, by the organization's ledger: days = available
- * mils ÷ (mils charged − mils credited back, a day), searches = available mils ÷ (the same mils, a charged search that stayed).
- * Both are rounded down. Grants do not count, and neither does today, which is not over. A day without searches counts, so a
- * program that rests on Sundays is not taken for a faster one; days before the first charge of the week do not.
+ * How long the available mils last at the pace of the seven full days before today, from the ledger. Net mils are mils charged
+ * minus mils credited back. Days = available mils ÷ net mils per day; searches = available mils ÷ net mils per search that stayed
+ * charged. Both are rounded down. Grants and today do not count. A day without searches counts, so that a program that rests on
+ * Sundays does not seem faster; days before the week's first charge do not.
  * @param week eight days, the last one today.
  * @returns undefined with fewer than three days with a charge, or if nothing stayed charged.
  */

@@ -40,7 +40,7 @@ const rangeLabels: Record<Range, string> = {
   month: "This month",
 };
 
-/** The last so many days or hours; the last one is not over. */
+/** The last days or hours of a range, with the current one. */
 interface Periods {
   unit: "day" | "hour";
   length: number;
@@ -64,7 +64,7 @@ export function readUsageView(request: Request): UsageView {
 export const usageViewQuery = ({ measure, range, tokenId }: UsageView) =>
   new URLSearchParams({ measure, range, ...(tokenId !== undefined && { token: tokenId }) }).toString();
 
-/** Whether the chart is read only when the page is opened: to read it anew for each search would cost more than the searches. */
+/** Whether the chart is read only when the page opens: reading it again after each search would cost more than the searches. */
 export const isReadOnce = ({ measure, tokenId }: UsageView) => measure === "latency" || tokenId !== undefined;
 
 /** The days or hours of a range, at this time in UTC. */
@@ -73,7 +73,7 @@ export function periodsOf({ range }: Pick<UsageView, "range">, now: Date): Perio
   return { unit: "day", length: range === "month" ? now.getUTCDate() : Number.parseInt(range, 10) };
 }
 
-/** What the chart draws: the figures of all searches, of those with one token, durations, or none without a search log. */
+/** The data of the chart: figures of all searches or of one token, durations, or nothing without a search log. */
 export type Chart =
   | { kind: "all"; figures: DayFigures[] }
   | ({ kind: "token" } & TokenDays)
@@ -95,7 +95,7 @@ export async function readChart(
   return { kind: "token", ...(await readTokenDays(database, organizationId, tokenId, days)) };
 }
 
-/** The part of the usage that changes: a chart of the days or hours, links that switch what it shows, and the same numbers as a table. */
+/** The section that live updates replace: links that switch the chart, the chart, and its numbers as a table. */
 export function usageSection(chart: Chart, view: UsageView): Html {
   return html`<div id="usage">
 <div class="head"><nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((measure) => link({ ...view, measure }, view, measureLabels[measure]))}</nav>
@@ -104,7 +104,7 @@ ${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view), view)}
 </div>`;
 }
 
-const noLog = html`<p>The operator of this service keeps no search log, so how long searches took is not known.</p>`;
+const noLog = html`<p>The operator of this service keeps no search log, so durations are not available.</p>`;
 
 function drawingOf(chart: Exclude<Chart, { kind: "no_log" }>, { measure, range, tokenId }: UsageView): Drawing {
   const isHours = range === "24h";
@@ -114,7 +114,7 @@ function drawingOf(chart: Exclude<Chart, { kind: "no_log" }>, { measure, range, 
 
 function figure({ caption, bars, format, legend, table, notes }: Drawing, view: UsageView): Html {
   const isHours = view.range === "24h";
-  const allNotes = isReadOnce(view) ? [...notes, "This chart does not update by itself."] : notes;
+  const allNotes = isReadOnce(view) ? [...notes, "This chart does not update automatically."] : notes;
   return html`<figure>
 <figcaption>${caption}</figcaption>
 ${barChart(bars, { label: `${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`, format })}
@@ -135,7 +135,7 @@ function link(to: UsageView, view: UsageView, label: string): Html {
   return html`<a href="/billing?${usageViewQuery(to)}#usage"${isCurrent && html` aria-current="true"`}>${label}</a>`;
 }
 
-/** The form that draws the chart for one token, if there are several. It is outside of the section that changes, so that no choice is lost. */
+/** The form that limits the chart to one token, if there are several. It is outside the live section, so that no choice is lost. */
 export function usageForm({ measure, range, tokenId }: UsageView, tokens: readonly FindableToken[]): Html | false {
   if (tokens.length < 2 && tokenId === undefined) return false;
   return html`<form class="of-token" action="/billing#usage">
@@ -168,12 +168,10 @@ function figuresNotes({ countedSince, hasTokenless }: Extract<Chart, { kind: "to
   const notes = [];
   if (countedSince)
     notes.push(
-      `Only the newest ${count(entriesMax)} entries of the history were counted: those since ${dateOf(countedSince)}, ${timeOf(countedSince)}.`,
+      `Only the newest ${count(entriesMax)} history entries are counted: those since ${dateOf(countedSince)}, ${timeOf(countedSince)}.`,
     );
   if (hasTokenless)
-    notes.push(
-      "Some searches of this time that were not charged have no token on record, so the chart of no token has them.",
-    );
+    notes.push("Some uncharged searches in this period have no token on record, so they appear in no token's chart.");
   return notes;
 }
 
@@ -208,7 +206,7 @@ function figuresBar(period: DayFigures, measure: FiguresMeasure): Bar {
     return { label, kept: 0, returned: refunds + reversals, summary };
   }
   const reversed = reversedMils > 0 ? `, ${dollars(reversedMils)} credited back` : "";
-  // A charge of yesterday may be reversed today. The bar still shows no more than the day charged.
+  // A reversal may belong to a charge of an earlier day. The bar never exceeds the day's own charges.
   const returned = Math.min(reversedMils, chargedMils);
   return {
     label,
@@ -233,7 +231,6 @@ ${figures.toReversed().map(
 
 const dayMs = 86_400_000;
 
-/** Draws how long searches took: half of them, and 95 of 100. */
 function drawDurations(
   chart: Extract<Chart, { kind: "durations" }>,
   { isHours, now }: { isHours: boolean; now: Date },
@@ -249,7 +246,7 @@ function drawDurations(
   };
 }
 
-/** Of the last day or hour that has any: percentiles of days do not add up to those of a month. */
+/** Describes the last day or hour with durations: a month's percentile cannot be computed from those of its days. */
 function durationsCaption(periods: readonly DurationFigures[]): Html {
   const last = periods.findLast(({ measured }) => measured > 0);
   if (!last) return html`<strong>–</strong> <span class="aside">no durations</span>`;
@@ -281,13 +278,13 @@ ${periods.toReversed().map(
 function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: boolean, now: Date): string[] {
   const { periods, keptDays, samplesMax, isSampled } = chart;
   const notes = [];
-  // The log drops a day once all of it is older.
+  // The log deletes a day once all of it is older.
   const keptSinceMs = now.getTime() - (now.getTime() % dayMs) - keptDays * dayMs;
   if (Date.parse(periods[0]?.day ?? "") < keptSinceMs)
-    notes.push(`Durations are kept for ${count(keptDays)} ${keptDays === 1 ? "day" : "days"}: older ones are gone.`);
+    notes.push(`Durations older than ${count(keptDays)} ${keptDays === 1 ? "day" : "days"} are deleted.`);
   if (isSampled)
     notes.push(
-      `Of each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, about so many were measured, spread over all of them.`,
+      `For each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, a sample of about that size was measured.`,
     );
   return notes;
 }

@@ -28,7 +28,7 @@ ${dayTable(statement)}`,
   };
 }
 
-/** @throws {CallerError} `not_found` for a month that the organization has none of. */
+/** @throws {CallerError} `not_found` for a month without a statement of the organization. */
 async function statementOf(database: Database, organizationId: string, month: Month): Promise<Statement> {
   const read = showOrganization(database, organizationId).then((organization) => {
     const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
@@ -54,7 +54,7 @@ ${line("Credited back", reversedMils)}
 <tr><th scope="row">Closing balance</th><td class="number"><strong>${amount(closingMils)}</strong></td></tr>
 </tbody>
 </table></div>
-<p class="aside">Days are UTC days. A search that was credited back in another month is in both, in each with its own entry.</p>
+<p class="aside">Days are in UTC. A search that was credited back in a later month appears in both months: charged in one, credited back in the other.</p>
 </section>`;
 }
 
@@ -75,13 +75,13 @@ ${credits.map(
 <td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>
 `,
-)}${unlistedMils !== 0 && html`<tr><td></td><td data-label="What">Further credit of the month</td><td class="number" data-label="Amount">${amount(unlistedMils)}</td></tr>`}</tbody>
+)}${unlistedMils !== 0 && html`<tr><td></td><td data-label="What">Other credit of the month</td><td class="number" data-label="Amount">${amount(unlistedMils)}</td></tr>`}</tbody>
 </table></div>
 </section>`;
 }
 
 function dayTable({ days }: Statement): Html {
-  if (days.length === 0) return html`<p class="nothing">No entry in this month.</p>`;
+  if (days.length === 0) return html`<p class="nothing">No entries in this month.</p>`;
   return html`<section aria-labelledby="days-title">
 <div class="head"><h2 id="days-title">Searches by day</h2></div>
 <div class="scroll" tabindex="0" role="group" aria-labelledby="days-title"><table class="history">
@@ -113,7 +113,7 @@ type Row = Partial<Record<(typeof columns)[number], string | number>>;
 export function sendStatementCsv({ pages, database }: { pages: PageSender; database: Database }) {
   return async ({ request, response, caller: { organizationId } }: AccountRequest): Promise<void> => {
     const statement = await statementOf(database, organizationId, request.query["month"]);
-    // A text that a spreadsheet would run as a formula is escaped.
+    // Escapes texts that a spreadsheet would run as formulas.
     const text = stringify([...rowsOf(statement)], { columns: [...columns], header: true, escape_formulas: true });
     pages.setHeaders(response);
     response.setHeader("Content-Type", "text/csv; charset=utf-8");
@@ -135,5 +135,5 @@ function* rowsOf(statement: Statement): Generator<Row> {
   yield { time_utc: days.at(-1)?.day ?? month, kind: "closing_balance", balance_mils: closingMils };
 }
 
-/** An amount in mils and in dollars, as numbers: a text that begins with a minus would be escaped. */
+/** An amount in mils and in dollars. They are numbers, because a text that begins with a minus would be escaped. */
 const sumOf = (mils: number) => ({ mils, usd: mils / 1_000 });

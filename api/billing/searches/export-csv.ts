@@ -14,15 +14,15 @@ import type { AccountRequest } from "../frame/account-handlers.ts";
 import { type Entries, type HistoryView, readEntries, readHistoryView } from "./history-view.ts";
 
 const rowsMax = 100_000;
-// Few, so that a search waits two milliseconds for one, and so that Postgres takes them from the index whatever it expects to find.
+// Few, so that a read takes Postgres about two milliseconds, and so that it always chooses the index.
 const rowsPerRead = 100;
 const downloadMsMax = 60_000;
-// Bounds the memory of readers that stop. An organization has one download at a time.
+// Bounds memory if readers stop reading. An organization has one download at a time.
 const processDownloadsMax = 20;
 const retryAfterMs = 5_000;
 
 const ledgerColumns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
-/** Empty for an entry that the search log does not have. */
+/** Empty for an entry that is not in the search log. */
 const searchColumns = [
   "keyword",
   "country",
@@ -37,12 +37,12 @@ type LedgerRow = Record<(typeof ledgerColumns)[number], string | number>;
 type SearchRow = Record<(typeof searchColumns)[number], string | number>;
 
 /**
- * GET /billing/searches.csv: the filtered history, or what is found in it, newest first. In a file with the whole history, the
- * mils add up to the balance.
+ * GET /billing/searches.csv: the filtered history, or the found searches, newest first. The mils of the whole history add up to the
+ * balance.
  */
 export function sendCsvExport({ pages, database }: { pages: PageSender; database: Database }) {
   const downloading = new Set<string>();
-  // One read of the ledger at a time, and only while a reader takes what was read: one that stops delays no other download.
+  // One read of the ledger at a time. A reader that stops holds no turn, so it delays no other download.
   const reads = new Turns();
   const read: ReadEntries = (organizationId, view) =>
     reads.run(() => readEntries(database, organizationId, view, rowsPerRead));
@@ -54,13 +54,13 @@ export function sendCsvExport({ pages, database }: { pages: PageSender; database
     downloading.add(organizationId);
     try {
       const chunks = csvChunks(read, organizationId, view);
-      const first = await chunks.next(); // A failure up to here is still sent as an error page.
+      const first = await chunks.next(); // Up to here a failure is sent as an error page.
       pages.setHeaders(response);
       response.setHeader("Content-Type", "text/csv; charset=utf-8");
       response.setHeader("Content-Disposition", `attachment; filename="serpmill-${view.filter}.csv"`);
       const text = Readable.from(prepend(first.value ?? "", chunks));
       await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
-        // The status line is out, so only a broken connection can report that the file is incomplete.
+        // The status is already sent, so only a broken connection can signal that the file is incomplete.
         requestScopeOf(response).logFields.outcome = "cut_short";
         response.destroy();
       });
@@ -82,7 +82,7 @@ async function* csvChunks(read: ReadEntries, organizationId: string, view: Histo
   let header = true;
   for (let rows = 0; rows < rowsMax; ) {
     const { entries, older } = await orPostgresUnavailable(read(organizationId, { ...view, before }));
-    // A text that a spreadsheet would run as a formula is escaped.
+    // Escapes texts that a spreadsheet would run as formulas.
     const options = { columns: [...ledgerColumns, ...searchColumns], header, escape_formulas: true };
     yield stringify(
       entries.map((entry) => ({ ...ledgerPart(entry), ...searchPart(entry.search) })),

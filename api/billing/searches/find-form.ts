@@ -10,10 +10,10 @@ export interface FindableToken {
   revokedAt: Date | null;
 }
 
-// A list of more is of no use. Searches of any token are found by its id in the address, as the page of the tokens links them.
+// A longer list is of no use. The page of each token links to its searches.
 const tokensMax = 100;
 
-/** The form that finds searches. It is outside of the section that changes, so that no typing is lost. */
+/** The form that finds searches. It is outside the live section, so that no input is lost. */
 export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
   const { filter, find = "", tokenId } = view;
   return html`<form class="find" role="search" action="/billing/searches">
@@ -24,7 +24,7 @@ ${filter !== "all" && html`<input type="hidden" name="show" value="${filter}">`}
 </form>`;
 }
 
-/** The options of a select for the newest tokens, and the chosen one. */
+/** Options for the newest tokens and the chosen one. */
 export function tokenOptions(tokens: readonly FindableToken[], chosen: string | undefined): Html {
   const listed = tokens.toReversed().filter((token, at) => at < tokensMax || token.tokenId === chosen);
   return html`${listed.map((token) => option(token, chosen))}`;
@@ -36,7 +36,7 @@ function option(token: FindableToken, chosen: string | undefined): Html {
   return html`<option value="${tokenId}"${tokenId === chosen && html` selected`}>${tokenLabel(token)}${revoked}</option>`;
 }
 
-/** The name of a token, or its last characters, or its id once its organization is erased. */
+/** The name of a token, else its last characters, else its id (once its organization is erased). */
 export function tokenLabel({
   name,
   last4,

@@ -6,14 +6,14 @@ import { tokenLabel } from "./find-form.ts";
 import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** What the heading of a UTC day, such as `2026-03-01`, says beside its date. */
+/** Writes the summary beside the date in the heading of a UTC day, such as `2026-03-01`. */
 type DaySummary = (day: string, entries: readonly SearchEntry[]) => Html;
 
 const columns = html`<thead><tr><th scope="col">When (UTC)</th><th scope="col" class="what">What</th><th scope="col" class="how">Outcome</th><th scope="col" class="more">Token</th><th scope="col" class="more number">Took</th><th scope="col" class="number">Dollars</th></tr></thead>`;
-/** A day's heading spans only columns that every screen shows: a hidden column that is spanned would take room. */
+/** A heading spans only columns that every screen shows: a hidden column that it spans would take space. */
 const headingColumns = 3;
 
-/** Entries of the history, the newest first. Each search leads to its own page. */
+/** Entries of the history, newest first. Each search links to its page. */
 export function historyTable(entries: readonly SearchEntry[]): Html {
   const when = (at: Date) => html`${dayOf(at)} <span>${timeOf(at)}</span>`;
   return html`<table class="history entries">
@@ -23,7 +23,7 @@ ${entries.map((entry) => row(entry, when(entry.at)))}</tbody>
 </table>`;
 }
 
-/** The same with a group of rows for each UTC day, under a heading that assistive technology reads with them. */
+/** The same, with a row group and heading for each UTC day. */
 export function historyTableByDay(entries: readonly SearchEntry[], summaryOf: DaySummary): Html {
   return html`<table class="history entries by-day">
 ${columns}
@@ -35,14 +35,14 @@ ${ofDay.map((entry) => row(entry, timeOf(entry.at)))}</tbody>
 )}</table>`;
 }
 
-// Sorted, because an entry that waited for a lock at midnight stands among those of the next day.
+// Sorted, because an entry that waited for a lock at midnight is among those of the next day.
 const byDay = (entries: readonly SearchEntry[]) =>
   [...Map.groupBy(entries, utcDayOf)].toSorted(([one], [other]) => (one < other ? 1 : -1));
 
 /** The UTC day of an entry, such as `2026-03-01`. */
 export const utcDayOf = ({ at }: { at: Date }) => at.toISOString().slice(0, 10);
 
-/** @param when as much of its time as the table around it does not say. */
+/** @param when the part of its time that the table does not already show. */
 function row(entry: SearchEntry, when: Html | string): Html {
   const { search, at } = entry;
   const { title, why, net } = outcomeOf(entry);
@@ -57,7 +57,7 @@ function row(entry: SearchEntry, when: Html | string): Html {
 `;
 }
 
-/** What was searched; the id of a search of which that is not kept; or what the credit is. */
+/** The query; the id of a search whose query is not kept; or the note of a credit. */
 function whatOf(entry: SearchEntry): Html {
   const { search } = entry;
   if (search)
@@ -79,7 +79,7 @@ function placeOf({ query: { location, language, device, depth } }: LoggedSearch)
 /** `420 ms`, `1.24 s` */
 export const duration = (ms: number) => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(2)} s`);
 
-/** How an entry ended, in words: what it is, why, and what it changed. */
+/** The outcome of an entry, why, and the change of the balance. */
 export function outcomeOf(entry: HistoryEntry): { title: string; why: string | undefined; net: Html } {
   switch (entry.outcome) {
     case "charged":
@@ -104,16 +104,16 @@ export function outcomeOf(entry: HistoryEntry): { title: string; why: string | u
 /** An amount with its sign. */
 export const gained = (mils: number) => html`${mils > 0 && "+"}${amount(mils)}`;
 
-/** The ledger's reasons and filters in words for the people who pay. */
+/** The ledger's reasons and filters in words for payers. */
 
 const refundLabels: Record<RefundReason, string> = {
-  out_of_credits: "There was not enough credit left to charge it",
-  daily_limit: "The organization's limit of the day was reached before it could be charged",
-  monthly_limit: "The organization's limit of the month was reached before it could be charged",
-  token_daily_limit: "The token's limit of the day was reached before it could be charged",
-  token_monthly_limit: "The token's limit of the month was reached before it could be charged",
-  already_paid: "A repeat whose Idempotency-Key had already paid",
-  idempotency_key_reused: "Its Idempotency-Key had already paid for another query",
+  out_of_credits: "There was not enough credit to charge it",
+  daily_limit: "The organization's daily limit was reached before it could be charged",
+  monthly_limit: "The organization's monthly limit was reached before it could be charged",
+  token_daily_limit: "The token's daily limit was reached before it could be charged",
+  token_monthly_limit: "The token's monthly limit was reached before it could be charged",
+  already_paid: "A repeat of a search that was already paid for under its Idempotency-Key",
+  idempotency_key_reused: "Its Idempotency-Key was already used to pay for another query",
   engine_error: "The search provider failed",
   engine_timeout: "No answer arrived before the deadline",
   query_rejected: "The search provider rejected the query",

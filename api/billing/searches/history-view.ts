@@ -20,11 +20,11 @@ export interface HistoryView {
   /** A part of the keyword, or the id of a request; undefined for every search. */
   find: string | undefined;
   tokenId: string | undefined;
-  /** Where the page begins: a cursor of the history, or, where something is to be found, the search before it. Undefined on the newest page. */
+  /** Where the page begins: a cursor of the history, or the id of the search before it among found searches. Undefined for the newest page. */
   before: string | undefined;
 }
 
-/** Whether the view shows what is found in the search log, and not every entry of the history. */
+/** Whether the view shows searches found in the search log instead of the whole history. */
 export const isFinding = ({ find, tokenId }: Pick<HistoryView, "find" | "tokenId">) =>
   find !== undefined || tokenId !== undefined;
 
@@ -69,12 +69,12 @@ export function historyViewQuery({ filter, find, tokenId, before }: HistoryView)
   }).toString();
 }
 
-/** A part of a view, with the place at which the next one begins as `before`. */
+/** Entries of a view; the next ones begin at `older`. */
 export type Entries = Pick<FoundSearches, "entries" | "older" | "isCutShort">;
 
 /**
- * Reads at most `limit` entries of a view, newest first, with what was searched. Without anything to find they are the whole history; a
- * request id is looked up there too, so that it is found whether or not the search log has it.
+ * Reads at most `limit` entries of a view, newest first, with their queries. A request id is looked up in the history, so that it is
+ * found even if the search log does not have it.
  */
 export async function readEntries(
   database: Database,
@@ -92,7 +92,7 @@ export async function readEntries(
   return { entries: await withSearches(database, organizationId, entries), older, isCutShort: false };
 }
 
-/** Adds to entries of an organization what the search log has of them. */
+/** Adds the search log's data to entries of an organization. */
 export async function withSearches(
   database: Database,
   organizationId: string,

@@ -34,8 +34,7 @@ const headings: Partial<Record<ResultType, string>> = {
 };
 
 /**
- * The elements of an answer as people see them on a results page, in their order, each with its type and rank. Nothing is
- * loaded from elsewhere.
+ * The elements of an answer as on a results page, in order, each with its type and rank. Nothing is loaded from other sites.
  * @param addressOf the address of the form with another keyword.
  */
 export function resultsPage(elements: readonly ShownElement[], addressOf: (keyword: string) => string): Html {
@@ -67,6 +66,6 @@ ${siteLinks.length > 0 && html`<ul>${siteLinks.map(item)}</ul>`}</div>
 const linkItem = ({ title, url, description }: ShownLink): Html =>
   html`<li>${link(url, title || url)}${description !== "" && html` <span>${description}</span>`}</li>`;
 
-/** Addresses come from providers: no other protocol is made a link. */
+/** Addresses come from providers, so only http and https become links. */
 const link = (url: string, name: string): Html =>
   /^https?:\/\//.test(url) ? html`<a href="${url}" rel="noopener noreferrer nofollow">${name}</a>` : html`${name}`;

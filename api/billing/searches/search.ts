@@ -18,7 +18,7 @@ import { html, type Html } from "../../pages/html.ts";
 import { formAddress } from "../../playground/search-fields.ts";
 
 /**
- * GET /billing/searches/:requestId: what was searched, what it cost and why, and its answer while that is kept.
+ * GET /billing/searches/:requestId: the query of a search, what it cost and why, and its answer while that is kept.
  * @throws {CallerError} `not_found` also for a search of another organization.
  */
 export function writeSearch({ database, longReads }: { database: Database; longReads: Turns }) {
@@ -43,7 +43,7 @@ ${answerSection(answer, shown)}`,
 }
 
 const notLogged = html`<section class="panel" aria-labelledby="query-title"><h2 id="query-title">Query</h2>
-<p>What was searched is not kept any more, or was never written.</p></section>`;
+<p>The query is no longer in the search log, or was never written to it.</p></section>`;
 
 function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: string): Html {
   const { title, why, net } = outcomeOf(entry);
@@ -91,7 +91,6 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
 </section>`;
 }
 
-/** The answer of a search as a page of results, and its JSON; or why there is none. */
 function answerSection(answer: ShownAnswer, shown: ShownSearch): Html {
   return html`<section class="panel" id="answer" aria-labelledby="answer-title">
 <h2 id="answer-title">Answer</h2>
@@ -103,22 +102,22 @@ function keptAnswer({ results, json }: ShownAnswer & { kind: "kept" }, { entry }
   const page =
     results.length > 0
       ? resultsPage(results, (keyword) => formAddress({ ...entry.search?.query, keyword }))
-      : html`<p>Nothing was found.</p>`;
+      : html`<p>No results.</p>`;
   return html`${page}
 <details><summary>JSON</summary><pre tabindex="0" role="region" aria-label="JSON">${json}</pre></details>`;
 }
 
 function whyNone(answer: ShownAnswer, { entry }: ShownSearch): string {
   if (answer.kind === "large")
-    return "The answer is too large for this page. Send the search again with its Idempotency-Key to get it: a repeat costs nothing for 24 hours.";
-  if (entry.outcome !== "charged") return "This search was not paid for, so no answer is kept.";
-  if (!entry.search) return "Whether an answer is kept is not known any more.";
+    return "The answer is too large for this page. To get it, repeat the search with its Idempotency-Key: for 24 hours a repeat costs nothing.";
+  if (entry.outcome !== "charged") return "This search was not charged, so no answer is kept.";
+  if (!entry.search) return "It is no longer known whether an answer was kept.";
   return entry.search.keyHash
     ? "The answer was kept for 24 hours."
     : "This search was sent without an Idempotency-Key, so its answer was not kept.";
 }
 
-/** The answer of a search: it is there, it is too large to show, or it is not kept (any more). */
+/** The answer of a search: kept, too large to show, or not (or no longer) kept. */
 type ShownAnswer = { kind: "kept"; results: ShownElement[]; json: string } | { kind: "large" } | { kind: "none" };
 
 /** One search of an organization. */
@@ -126,11 +125,11 @@ interface ShownSearch {
   entry: SearchEntry;
   ledger: Awaited<ReturnType<typeof readSearchLedger>>;
   answer: ShownAnswer;
-  /** The search that had paid under the key of this one, which was therefore not charged; undefined if it is not known (any more). */
+  /** The search that already paid under the key of this one; undefined if there is none or it is no longer known. */
   paidBy: string | undefined;
 }
 
-/** Reads a search of an organization. @returns undefined if none with this id is decided, or it is of another organization. */
+/** Reads a search of an organization. @returns undefined unless the organization has a completed search with this id. */
 async function readSearch(
   database: Database,
   organizationId: string,
@@ -155,11 +154,11 @@ async function readPayer(
   const key = { organizationId, hash: search.keyHash };
   const paid = (await readPaidKeys(database, [key])).get(nameOfKey(key));
   const [payer] = paid ? await readSearchEntries(database, organizationId, [paid.requestId]) : [];
-  // After 24 hours the key may have paid anew. That search is not the one that this repeat followed.
+  // After 24 hours the key may have paid for a later search. This repeat did not follow that one.
   return payer && payer.at <= at ? paid?.requestId : undefined;
 }
 
-/** The answer under the key of a search, if this search paid for it. */
+/** Reads the answer under the key of a search, if this search paid for it. */
 async function readAnswer(database: Database, organizationId: string, entry: SearchEntry): Promise<ShownAnswer> {
   const { outcome, search } = entry;
   const hash = search?.keyHash;

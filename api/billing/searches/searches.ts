@@ -85,18 +85,17 @@ async function readPage(
   return { view, days, ...page };
 }
 
-/** One page of the searches and the added credit: what each search was charged, or why it was not. */
 function historySection(history: History): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-label="History">
 <div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
 ${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
-${history.isCutShort && html`<p class="aside">${count(scannedMax)} searches were looked at for this page. Older ones may match too.</p>`}
+${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} searches. Older ones may also match.</p>`}
 ${pager(history)}
 </section>`;
 }
 
-/** The whole day, whatever part of it the filter and the page show. What was found is only counted: nothing knows the rest of it. */
+/** Sums up the whole day, whatever the filter and the page show of it. Among found searches only those on the page are known. */
 function daySummary(day: DayFigures | undefined, shown: readonly SearchEntry[]): Html {
   if (day)
     return html`Whole day: ${searches(day.charges + day.refunds)}, ${amount(day.chargedMils - day.reversedMils)} net`;
@@ -116,13 +115,13 @@ function emptyMessage({ view, isCutShort }: History): Html {
 
 function emptyText(view: HistoryView, isCutShort: boolean): string {
   const { filter, before, find } = view;
-  if (find?.startsWith("req_")) return "There is no search with this ID that has ended.";
+  if (find?.startsWith("req_")) return "No completed search has this ID.";
   if (isFinding(view)) {
-    if (isCutShort) return "Nothing was found so far.";
-    return "Nothing was found. Only searches of which the keyword is still kept can be found.";
+    if (isCutShort) return "Nothing found so far.";
+    return "Nothing found. Only searches whose keyword is still in the search log can be found.";
   }
   if (before !== undefined) return "There are no older entries.";
-  if (filter === "all") return "No searches yet. The first one appears here once it is answered.";
+  if (filter === "all") return "No searches yet. The first one appears here when it ends.";
   return `There are no entries under “${filterLabels[filter]}”.`;
 }
 

@@ -15,8 +15,8 @@ export class CountedWindow {
   }
 
   /**
-   * Counts one request of this name. @returns undefined if it is within the limit, otherwise the milliseconds until the window
-   * ends. @throws {CallerError} `unavailable` without Redis.
+   * Counts one request under a name. @returns undefined within the limit, otherwise the milliseconds until the window ends.
+   * @throws {CallerError} `unavailable` without Redis.
    */
   async take(name: string): Promise<number | undefined> {
     const { keyPrefix, requestsMax, windowSeconds } = this.#limits;
@@ -31,9 +31,8 @@ const pageRequestsMax = 60;
 const pageWindowSeconds = 60;
 
 /**
- * Limits what the billing pages of an organization cost: sign-ins, views, exports, streams that open, and payments that
- * begin. It is apart from the rate window of REST and MCP, so that a program which uses up its window does not lock out who
- * pays for it.
+ * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
+ * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it.
  */
 export class PageWindow {
   readonly #window: CountedWindow;

@@ -2,8 +2,8 @@ import type { Request } from "express";
 import { CallerError } from "../../../shared/errors.ts";
 
 /**
- * Rejects forms that other sites sent. Browsers state the origin of a request in headers that no page can set:
- * Sec-Fetch-Site over https and on localhost, Origin on every POST. A request with neither is rejected too.
+ * Rejects forms that another site sent. Browsers name the origin of a request in headers that pages cannot set: Sec-Fetch-Site over
+ * https and on localhost, Origin on every POST. A request with neither is rejected too.
  * @throws {CallerError} `bad_request`, reason `sent_by_another_site`.
  */
 export function rejectCrossOrigin(request: Request, publicUrl: string | undefined): void {
@@ -18,7 +18,7 @@ function isOwnOrigin({ headers }: Request, publicUrl: string | undefined): boole
   return origin === publicUrl || new URL(origin).host === headers.host;
 }
 
-/** Whether a link on another site led here. The browser has then withheld the session's SameSite=Strict cookie. */
+/** Whether a link on another site led here. The browser then withholds the session's SameSite=Strict cookie. */
 export function isCrossSiteNavigation({ headers }: Request): boolean {
   return headers["sec-fetch-site"] === "cross-site";
 }

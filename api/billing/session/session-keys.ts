@@ -1,13 +1,13 @@
 import type { Redis } from "ioredis";
 
-/** Where Redis keeps the sessions of the billing page, and by organization the list of them, so that they can be erased. */
+/** The Redis keys of sessions. Each organization has a list of its sessions, so that they can be erased. */
 
 export const sessionKeyOf = (idHash: string) => `session:${idHash}`;
 
-/** A sorted set: the ids of the newest searches that a session made on the playground. It expires with the session. */
+/** A sorted set: the ids of the newest playground searches of a session. It expires with the session. */
 export const sessionSearchesOf = (organizationId: string, idHash: string) => `{${organizationId}}:playground:${idHash}`;
 
-/** A sorted set: the hashes of the sessions' ids, by the time at which the session ends at the latest. */
+/** A sorted set: the hashes of session ids, scored by the time at which the session ends at the latest. */
 export const sessionListOf = (organizationId: string) => `{${organizationId}}:sessions`;
 
 export interface ListedSession {

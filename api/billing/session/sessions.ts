@@ -12,8 +12,8 @@ import type { IdentifyByHash } from "../../identify.ts";
 
 /**
  * Sessions of the billing page. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
- * hash of the token that signed in. Neither side stores a usable credential, and a session is valid only while its token
- * is, and has the scope `billing`.
+ * hash of the token that signed in. Neither side stores a usable credential. A session is valid only while its token is
+ * valid and has the scope `billing`.
  *
  * A session is opened by a sign-in and ends when the person signs out or signs in again, when its token is revoked or
  * expires, after 30 minutes without activity, or 12 hours after it was opened.
@@ -34,18 +34,18 @@ export interface Session {
   endsAtMs: number;
 }
 
-/** Whether a person did something (`active`) or only their open page did (`idle`). Only the first extends a session. */
+/** Whether a person sent the request (`active`) or only their open page (`idle`). Only the first extends a session. */
 type Presence = "active" | "idle";
 
 const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
 
 /**
- * The cookie's name and where browsers send it. Over https no other host can set it, also none of the same site: browsers
- * accept the prefix `__Host-` only from the host itself, and only with the path "/".
+ * The cookie's name and path. Over https no other host can set it, not even one of the same site: browsers accept the prefix
+ * `__Host-` only from the host itself, and only with the path "/".
  */
 const cookieOf = (secure: boolean) => ({ name: secure ? "__Host-billing" : "serpmill", path: "/" });
 
-/** Every method that asks Redis throws `unavailable` if Redis does not answer. */
+/** Every method that reads or writes Redis throws `unavailable` if Redis does not answer. */
 export class Sessions {
   readonly #redis: Redis;
   readonly #clock: Clock;
@@ -86,8 +86,8 @@ export class Sessions {
   }
 
   /**
-   * Signs a browser out. The id is invalid from then on, for everyone who has a copy of the cookie.
-   * @returns whether this call ended a session: of several at once only one does.
+   * Signs a browser out. The id then is invalid for every copy of the cookie.
+   * @returns whether this call ended a session: of concurrent calls only one does.
    */
   async close(request: Request, response: Response): Promise<boolean> {
     const ended = await this.#delete(request);
@@ -95,7 +95,7 @@ export class Sessions {
     return ended > 0;
   }
 
-  /** The session of a request. With `active` presence its idle timeout starts again. */
+  /** Reads the session of a request. With `active` presence its idle timeout restarts. */
   async read(request: Request, presence: Presence): Promise<Session | undefined> {
     const id = this.#readId(request);
     if (!id) return undefined;
@@ -119,7 +119,7 @@ export class Sessions {
     }
   }
 
-  /** How many session cookies the browser sent. With two, one may be another person's, and neither counts. */
+  /** Counts the session cookies of a request. With two, one may be another person's, so neither counts. */
   countCookies(request: Request): number {
     return this.#readIds(request).length;
   }
@@ -162,9 +162,9 @@ export interface SignedIn {
 }
 
 /**
- * The session of a request and its caller, or `unauthenticated` if the browser is not signed in. A session whose token is no
- * longer valid, or lacks the scope, is closed here. With `idle` presence it stays until the person's next page view: the cookie is how that view knows
- * that a session has ended, and says so on the sign-in form.
+ * Reads the session of a request and its caller, or `unauthenticated` if the browser is not signed in. Closes a session whose token
+ * is no longer valid or lacks the scope; with `idle` presence only at the next page view, which needs the cookie to say that the
+ * session has ended.
  */
 export async function readSignedIn(
   sessions: Sessions,

@@ -20,8 +20,10 @@ import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
-/** POST /billing/sign-in: exchanges a token for a session. Every invalid token gets the same answer, and a valid one without
- * the scope `billing` one of its own. */
+/**
+ * POST /billing/sign-in: exchanges a token for a session. All invalid tokens get the same answer; a valid one without the scope
+ * `billing` gets another.
+ */
 export function handleSignIn(parts: {
   sessions: Sessions;
   attempts: SignInAttempts;
@@ -58,7 +60,7 @@ export function handleSignIn(parts: {
       const invalid = "This token is not valid. It may be mistyped, expired or revoked.";
       return sendForm(401, isValid ? scopeMissing : invalid, next);
     }
-    // Bounds the sessions that one organization keeps in Redis, from however many networks.
+    // Limits the sessions of an organization in Redis, however many networks they come from.
     await pageWindow.take(caller);
     const refused = await attempts.takeOfCaller(caller);
     if (refused) {
@@ -66,7 +68,7 @@ export function handleSignIn(parts: {
       response.setHeader("Retry-After", Math.ceil(refused.retryAfterMs / 1_000));
       return sendForm(429, tooManyToday[refused.of], next);
     }
-    // First the entry: if the process dies in between, an entry stands for a session that was never used.
+    // The audit entry first: if the process dies in between, the entry names a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
     await sessions.open(request, response, { tokenHash, organizationId: caller.organizationId });
@@ -79,10 +81,10 @@ const tooManyToday = {
   organization: "Your organization has signed in too often today. Try again tomorrow.",
 };
 const overviewPath = "/billing";
-// A path of ours, with characters that mean nothing else: no other host, no line break.
+// A path of ours, without characters that could make it another host or a new line.
 const ownAddress = /^\/(?:billing|playground)(?:\/\w[\w.-]*)*(?:\?[\w.=&%+-]*)?$/;
 
-/** Where the person wanted to go before the sign-in. An address that is none of ours leads to the overview. */
+/** The page that the person wanted before the sign-in. Any address that is not ours leads to the overview. */
 function nextOf(form: URLSearchParams): string {
   const next = form.get("next") ?? "";
   return ownAddress.test(next) ? next : overviewPath;
@@ -100,7 +102,7 @@ export function handleSignOut(parts: {
     rejectCrossOrigin(request, publicUrl);
     const signedIn = await readSignedIn(sessions, request, response, "idle").catch(() => undefined);
     const isEnded = await sessions.close(request, response);
-    // A session has one entry of its end, however many requests end it.
+    // One entry for each session, however many requests end it.
     if (isEnded && signedIn && !(signedIn instanceof CallerError)) {
       await recordSession(database, response, { action: "session.closed", caller: signedIn.caller }).catch(
         (error: unknown) => log.warn({ err: error }, "a sign-out is missing in the audit trail"),
@@ -120,16 +122,16 @@ function recordSession(
   return recordAudit(database, { kind: "account", tokenId, address }, { action, organizationId, requestId });
 }
 
-/** The problem of a valid token without the scope `billing`. */
+/** Message for a valid token without the scope `billing`. */
 export const scopeMissing =
-  "This token may not open the account, because it lacks the scope billing. Use a token that has it.";
+  "This token cannot open the account, because it lacks the scope billing. Use a token that has it.";
 
-/** The sign-in form. @param options.next where the person wanted to go; `problem`: why the form is shown again. */
+/** The sign-in form. `next` is the page that the person wanted, `problem` the reason why the form is shown again. */
 export function signInPage(brand: Brand, { next, problem }: { next: string; problem?: string | undefined }): Html {
   return narrowPage(
     brand,
     html`<h1>Sign in</h1>
-<p>Use one of your organization’s API tokens. The operator of this service gives you the first.</p>
+<p>Use one of your organization’s API tokens. You get the first one from the operator of this service.</p>
 <form class="sign-in" method="post" action="/billing/sign-in">
 ${problem !== undefined && html`<p id="problem" class="notice warning" role="alert">${problem}</p>`}
 <input type="hidden" name="next" value="${next}">
@@ -139,23 +141,21 @@ ${problem !== undefined && html`<p id="problem" class="notice warning" role="ale
     }>
 <button>Sign in</button>
 </form>
-<p class="aside">Your token is checked but not stored. The session ends after 30 minutes without activity, and after 12 hours at the latest. Without a token you can read the <a href="/docs">reference</a>.</p>`,
+<p class="aside">Your token is checked but not stored. The session ends after 30 minutes of inactivity, or after 12 hours. You can read the <a href="/docs">reference</a> without a token.</p>`,
   );
 }
 
 const keyPrefix = "sign-ins:";
 const perNetworkMax = 10;
-/** The window in which they are counted. */
 const attemptsWindowSeconds = 60;
 const perTokenDailyMax = 200;
-/** An organization can have a hundred tokens, and make new ones. */
+/** An organization can have a hundred tokens, and create new ones. */
 const organizationSignInsMax = 1_000;
 const tokenWindowSeconds = 86_400;
 
 /**
- * Limits sign-in attempts per network, against guessed tokens, and sign-ins per token and organization, each of which the audit trail
- * keeps for 90 days, with its sign-out.
- * Successful attempts count too.
+ * Limits sign-in attempts per network, against guessed tokens. Limits sign-ins per token and per organization too, because the audit
+ * trail keeps each for 90 days, with its sign-out. Successful attempts count.
  */
 export class SignInAttempts {
   readonly #window: CountedWindow;
@@ -171,8 +171,8 @@ export class SignInAttempts {
   }
 
   /**
-   * Counts one sign-in with a valid token. @returns undefined if it is within the day's limits, otherwise whose limit it exceeds
-   * and the milliseconds until that ends. @throws {CallerError} `unavailable` without Redis.
+   * Counts one sign-in with a valid token. @returns undefined within the day's limits, otherwise which limit it exceeds and the
+   * milliseconds until that ends. @throws {CallerError} `unavailable` without Redis.
    */
   async takeOfCaller({
     tokenId,
@@ -182,7 +182,7 @@ export class SignInAttempts {
   > {
     const ofTokenMs = await this.#tokenWindow.take(tokenId);
     if (ofTokenMs !== undefined) return { of: "token", retryAfterMs: ofTokenMs };
-    // A token beyond its own limit takes nothing of its organization's.
+    // A token beyond its own limit does not use up its organization's.
     const ofOrganizationMs = await this.#organizationWindow.take(organizationId);
     return ofOrganizationMs === undefined ? undefined : { of: "organization", retryAfterMs: ofOrganizationMs };
   }
@@ -195,7 +195,7 @@ export class SignInAttempts {
   }
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address: one subscriber has all of it. A proxy may report neither. */
+/** An IPv4 address, or the /64 network of an IPv6 address, all of which one subscriber has. A proxy may report neither. */
 function networkOf(address = ""): string {
   if (!ipaddr.isValid(address)) return "unknown";
   const parsed = ipaddr.process(address);

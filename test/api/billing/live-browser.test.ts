@@ -1,9 +1,8 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { layoutShifts } from "../../harness/clients/layout-shift.ts";
-import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
@@ -30,12 +29,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   async function overview(width = 1280): Promise<{ page: Page; organization: Organization }> {
     const organization = await service.organization({ creditMils: 0 });
     await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date()));
-    await forgetSignIns(service);
     const url = service.apis[0]?.url ?? "";
     const { page } = await visitor(browser, [url], { width });
-    await page.goto(`${url}/billing`);
-    await page.getByLabel("Token").fill(organization.token);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signInAt(page, service, `${url}/billing`, organization.token);
     await page.locator("#live.on").waitFor();
     await page.locator("#credit[data-html]").waitFor();
     return { page, organization };

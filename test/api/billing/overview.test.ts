@@ -1,15 +1,20 @@
-import { beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { issueToken } from "../../../api/tokens/tokens.ts";
+import { newId } from "../../../shared/ids.ts";
+import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import type { Service } from "../../harness/processes/service.ts";
-import { usualService } from "../../harness/processes/usual-stack.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The overview of an account: the first search, how long credit lasts, and the chart. */
+/** The overview of an account: the first search, how long credit lasts, and the chart of searches and their durations. */
 
 let service: Service;
 beforeAll(async () => {
-  service = await usualService();
+  service = await Service.start();
+  await service.startApi({ SEARCH_LOG_DAYS: "0" });
 });
+afterAll(() => service.stop());
 
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {
   const organization = await service.organization();
@@ -45,4 +50,98 @@ test("each range has its days or hours, whose numbers add up to those of the led
   expect(net).toBe(rows[0].net);
   expect(text).toContain("left at this pace, ≈ ");
   for (const wrong of ["measure=money", "range=1y"]) expect((await visitor.get(`/billing?${wrong}`)).status).toBe(404);
+});
+
+/** The section of the chart as text. */
+const usageIn = (page: string) =>
+  (/<div id="usage".*?<\/section>/s.exec(page)?.[0] ?? "")
+    .replaceAll(/<svg[\s\S]*<\/svg>/g, "")
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll(/\s+/g, " ");
+
+/** A search of now, as ledger and log have it. */
+async function search({ organizationId }: Organization, durationMs: number, tokenId: string) {
+  const requestId = newId("req");
+  const entry = { at: new Date(), kind: "charge" as const, mils: 5, requestId, tokenId };
+  await backdateLedger(service.databaseUrl, organizationId, [entry]);
+  const asked = { requestId, organizationId, tokenId, keyHash: undefined, query: query() };
+  await insertSearches(service.database, [{ ...asked, durationMs, trace: undefined }]);
+}
+
+test("the latency of each day is its median and its 95th percentile, in the chart and as a table, and it says how far back it goes", async () => {
+  const organization = await service.organization();
+  for (let durationMs = 10; durationMs <= 1_000; durationMs += 10)
+    await search(organization, durationMs, organization.tokenId);
+  const visitor = await signIn(service, organization);
+  for (const range of ["24h", "7d"]) {
+    const { text } = await visitor.get(`/billing?measure=latency&range=${range}`);
+    expect(text).toMatch(/aria-label="[^"]*: median 500 ms, 95th percentile 950 ms, of 100 searches"/);
+    expect(usageIn(text)).toMatch(/500 ms median of \S+( \w+)?; 95 % took 950 ms or less/);
+    expect(usageIn(text)).toMatch(/ 100 500 ms 950 ms /);
+    expect(usageIn(text)).not.toContain("older than");
+  }
+  const long = usageIn((await visitor.get("/billing?measure=latency&range=90d")).text);
+  expect(long).toContain("Durations older than 30 days are deleted.");
+});
+
+test("a chart of a time without searches says so in its picture, and one with searches does not", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(service, organization);
+  const picture = async () => /<div id="usage"[\s\S]*?<\/svg>/.exec((await visitor.get("/billing")).text)?.[0];
+  expect(await picture()).toContain(">No searches in this period</text>");
+  await search(organization, 10, organization.tokenId);
+  expect(await picture()).not.toContain("Nothing");
+});
+
+test("without a search log the chart says that durations are not known, and the other charts stay", async () => {
+  const organization = await service.organization();
+  await search(organization, 10, organization.tokenId);
+  const visitor = await signIn(service, organization, { api: 1 });
+  const latency = await visitor.get("/billing?measure=latency");
+  expect(latency.status).toBe(200);
+  expect(usageIn(latency.text)).toContain("keeps no search log, so durations are not available");
+  expect(latency.text).not.toContain("500 ms");
+  expect(usageIn((await visitor.get("/billing?measure=searches")).text)).toContain(" 1 0 not charged");
+});
+
+test("the chart of one token has its searches, dollars and latency, and says if others have no token on record", async () => {
+  const organization = await service.organization();
+  const other = (await issueToken(service.database, organization.organizationId, { name: "shop" }))?.tokenId ?? "";
+  for (const durationMs of [100, 200, 300]) await search(organization, durationMs, other);
+  await search(organization, 900, organization.tokenId);
+  const visitor = await signIn(service, organization);
+  const chart = async (measure: string, token: string) => {
+    const { text } = await visitor.get(`/billing?measure=${measure}&range=7d&token=${token}`);
+    // The switch keeps the token.
+    expect(text).toContain(`/billing?measure=dollars&amp;range=30d&amp;token=${token}#usage`.replace("30d", "7d"));
+    expect(text).toContain(`<option value="${token}" selected>`);
+    return usageIn(text);
+  };
+  expect(await chart("searches", other)).toContain(" 3 0 not charged");
+  expect(await chart("dollars", other)).toContain(" $0.015 net");
+  expect(await chart("latency", other)).toContain(" 200 ms median");
+  expect(await chart("searches", organization.tokenId)).toContain(" 1 0 not charged");
+  expect(await chart("uncharged", other)).not.toContain("no token on record");
+  const swept = { at: new Date(), kind: "refund" as const, reason: "swept" };
+  await backdateLedger(service.databaseUrl, organization.organizationId, [swept]);
+  expect(await chart("uncharged", other)).toContain("no token on record");
+
+  const stranger = await service.organization();
+  for (const wrong of ["x", newId("tok"), stranger.tokenId])
+    expect((await visitor.get(`/billing?token=${wrong}`)).status).toBe(404);
+  expect((await visitor.get("/billing?token=")).status).toBe(200);
+});
+
+test("an open page keeps the chart of a token or of latency as it was read, and goes on to show the newest searches", async () => {
+  const organization = await service.organization();
+  const visitor = await signIn(service, organization);
+  const { events } = await visitor.follow(`/billing/live?measure=latency&range=7d&token=${organization.tokenId}`);
+  await search(organization, 10, organization.tokenId);
+  const ids = [];
+  for await (const { id, html } of events) {
+    ids.push(id);
+    if (id === "latest" && html?.includes("garden pump")) break;
+  }
+  expect(ids).not.toContain("usage");
+  expect(ids).toContain("low-balance");
 });

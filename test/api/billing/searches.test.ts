@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -6,8 +7,10 @@ import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../api/ledger/find-searches.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
@@ -37,12 +40,17 @@ async function search(token: string, body: object, key?: string): Promise<string
   return requestId;
 }
 
-/** A charged search as the log and the ledger have it. */
-async function past({ organizationId, tokenId }: Organization, keyword: string, atMs = Date.now()): Promise<string> {
+/** A charged search, or a repeat under its key, as the ledger and the log have it. @returns its request id. */
+async function past(
+  { organizationId, tokenId }: Organization,
+  made: { keyword?: string; atMs?: number; key?: { hash: string; fingerprint: string } } = {},
+): Promise<string> {
+  const { keyword = "coffee", atMs = Date.now(), key } = made;
   const requestId = requestIdAt(atMs);
-  await decideSettlements(service.database, [chargeOf(organizationId, { requestId, tokenId, priceMils: 1 })]);
+  const answer = key && gzipSync('{"results":[]}');
+  await decideSettlements(service.database, [chargeOf(organizationId, { requestId, tokenId, key, answer })]);
   const trace = { from: "provider" as const, provider: "serper", calls: [] };
-  const logged = { requestId, organizationId, tokenId, keyHash: undefined, query: { ...query(), keyword } };
+  const logged = { requestId, organizationId, tokenId, keyHash: key?.hash, query: query({ keyword }) };
   await insertSearches(service.database, [{ ...logged, durationMs: 1, trace }]);
   return requestId;
 }
@@ -113,7 +121,8 @@ test("what is found is turned page by page, and no search is skipped or shown tw
   const organization = await service.organization();
   const ids: string[] = [];
   const now = Date.now();
-  for (let made = 0; made < 60; made += 1) ids.push(await past(organization, `word ${made}`, now - made));
+  for (let made = 0; made < 60; made += 1)
+    ids.push(await past(organization, { keyword: `word ${made}`, atMs: now - made }));
   const visitor = await signIn(service, organization);
   const seen: string[] = [];
   for (let path: string | undefined = "/billing/searches?find=word"; path !== undefined; ) {
@@ -128,13 +137,13 @@ test("a keyword that few searches have is looked for in the newest 10,000, and t
   const organization = await service.organization();
   const { organizationId, tokenId } = organization;
   const now = Date.now();
-  const rare = await past(organization, "rare", now - scannedMax - 10);
+  const rare = await past(organization, { keyword: "rare", atMs: now - scannedMax - 10 });
   const fields = { organizationId, tokenId, keyHash: undefined, query: query(), durationMs: 1, trace: undefined };
   const others = Array.from({ length: scannedMax }, (_, at) => ({ ...fields, requestId: requestIdAt(now - at) }));
   await insertSearches(service.database, others);
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing/searches?find=rare");
-  expect(readable(text)).toContain("Nothing was found so far. 10,000 searches were looked at for this page.");
+  expect(readable(text)).toContain("Nothing found so far. This page covers 10,000 searches.");
   const older = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? "";
   expect(idsIn((await visitor.get(older)).text)).toContain(rare);
   expect((await visitor.get("/billing/searches.csv?find=rare")).text).toContain(rare);
@@ -181,14 +190,14 @@ test("a search's page has its query, its charge, every element of its answer whi
 test("a search that was not charged says why, and one that was credited back has both entries", async () => {
   const organization = await service.organization();
   const failed = await search(organization.token, { keyword: "sandbox:error" });
-  const charged = await past(organization, "late");
+  const charged = await past(organization, { keyword: "late" });
   await service.age();
   await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
   const visitor = await signIn(service, organization);
   const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
   expect(await page(failed)).toContain("Not charged $0.00 The search provider failed.");
   expect(await page(charged)).toMatch(
-    /Credited back .*was not confirmed\. .*Charge −\$0\.001 .*Credited back \+ ?\$0\.001 \$1\.00/,
+    /Credited back .*was not confirmed\. .*Charge −\$0\.005 .*Credited back \+ ?\$0\.005 \$1\.00/,
   );
 });
 
@@ -218,7 +227,9 @@ test("a search without a row in the log is shown with its amount, and found by i
     expect(readable((await visitor.get(`/billing/searches${path}`)).text)).toContain(
       "did not finish the search in time",
     );
-  expect(readable((await visitor.get(`/billing/searches/${requestId}`)).text)).toContain("is not kept any more");
+  expect(readable((await visitor.get(`/billing/searches/${requestId}`)).text)).toContain(
+    "is no longer in the search log",
+  );
 });
 
 test("an open page gets the keyword of a search although it is written a moment after the charge", async () => {
@@ -228,4 +239,95 @@ test("an open page gets the keyword of a search although it is written a moment 
   const sent = service.search(organization.token, { keyword: "appears" });
   for await (const { html } of events) if (html?.includes(">appears</a>")) break;
   expect(await sent).toMatchObject({ status: 200 });
+});
+
+/** The headings of the days on a page, without markup, and how many entries are under each. */
+function daysOn(page: string): [heading: string, entries: number][] {
+  return [...page.matchAll(/<tbody>\s*<tr class="date">(.*?)<\/tr>(.*?)<\/tbody>/gs)].map(
+    ([, heading = "", rows = ""]) => [
+      heading
+        .replaceAll(/<[^>]*>/g, " ")
+        .replaceAll(/\s+/g, " ")
+        .trim(),
+      rows.match(/<tr>/g)?.length ?? 0,
+    ],
+  );
+}
+
+const charges = (day: string, length: number): BackdatedEntry[] =>
+  Array.from({ length }, (_, nth) => ({ at: new Date(Date.parse(`${day}T10:00Z`) + nth), kind: "charge", mils: 5 }));
+
+test("the history has a heading for each UTC day, with the searches and dollars of the whole day on whatever page and under whatever filter", async () => {
+  const organization = await service.organization({ creditMils: 0 });
+  const credited = requestIdAt(Date.parse("2026-03-02T23:59:59Z"));
+  await backdateLedger(service.databaseUrl, organization.organizationId, [
+    { at: new Date("2026-03-01T08:00Z"), kind: "grant", mils: 1_000 },
+    ...charges("2026-03-01", 30),
+    { at: new Date("2026-03-02T00:00Z"), kind: "refund", reason: "engine_error" },
+    { at: new Date("2026-03-02T23:59:59Z"), kind: "charge", mils: 7, requestId: credited },
+    {
+      at: new Date("2026-03-03T00:00Z"),
+      kind: "reversal",
+      mils: 7,
+      requestId: credited,
+      reason: "caller_disconnected",
+    },
+    ...charges("2026-03-03", 4),
+  ]);
+  const visitor = await signIn(service, organization);
+  const first = (await visitor.get("/billing/searches")).text;
+  const march3 = "3 Mar 2026 Whole day: 4 searches, $0.013 net";
+  const march2 = "2 Mar 2026 Whole day: 2 searches, $0.007 net";
+  const march1 = "1 Mar 2026 Whole day: 30 searches, $0.15 net";
+  expect(daysOn(first)).toEqual([
+    [march3, 4],
+    [march2, 2],
+    [march1, 19],
+  ]);
+  // The day is in the heading, so a row has the time only; a pointer that rests on it gets both.
+  expect(first).toContain('title="2 Mar 2026, 23:59:59 UTC">23:59:59</time>');
+  const older = /href="([^"]+)">Older</.exec(first)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  expect(daysOn((await visitor.get(older)).text)).toEqual([[march1, 12]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=refunded")).text)).toEqual([[march2, 1]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=reversed")).text)).toEqual([[march3, 1]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=grants")).text)).toEqual([[march1, 1]]);
+  const { text } = await visitor.get("/billing/searches.csv");
+  expect(text.trimEnd().split("\n")).toHaveLength(1 + 1 + 30 + 2 + 4);
+  expect(text).not.toContain("Whole day");
+});
+
+test("the days of what was found have the searches and dollars that are on the page", async () => {
+  const organization = await service.organization();
+  const pump = await past(organization, { keyword: "pump" });
+  await past(organization, { keyword: "hose" });
+  const visitor = await signIn(service, organization);
+  for (const find of ["pump", pump])
+    expect(daysOn((await visitor.get(`/billing/searches?find=${find}`)).text)).toEqual([
+      [expect.stringMatching(/^\d+ \w+ \d{4} On this page: 1 search, \$0\.005 net$/), 1],
+    ]);
+});
+
+test("the page of a repeat that was not charged leads to the search that paid, while its key is known", async () => {
+  const organization = await service.organization();
+  const key = { hash: "a".repeat(64), fingerprint: "f" };
+  const other = { ...key, fingerprint: "another query" };
+  const paid = await past(organization, { key });
+  const repeat = await past(organization, { key });
+  const reused = await past(organization, { key: other });
+  const plain = await past(organization);
+  const visitor = await signIn(service, organization);
+  const link = `<a href="/billing/searches/${paid}">The search that paid</a>`;
+  const page = async (id: string) => (await visitor.get(`/billing/searches/${id}`)).text;
+  expect(await page(repeat)).toContain("A repeat of a search that was already paid for");
+  for (const follower of [repeat, reused]) expect(await page(follower)).toContain(link);
+  for (const id of [paid, plain]) expect(await page(id)).not.toContain("The search that paid");
+
+  // The key paid anew a day later: for another search, which this repeat did not follow.
+  await asOwner(service.databaseUrl, (client) =>
+    client.query("update answers set expires_at = now() where organization_id = $1", [organization.organizationId]),
+  );
+  expect(await page(repeat)).not.toContain("The search that paid");
+  const anew = await past(organization, { key });
+  expect(await page(anew)).toContain("Charged");
+  expect(await page(repeat)).not.toContain("The search that paid");
 });

@@ -97,7 +97,7 @@ test("of two session cookies none counts, in any order, and the sign-in form say
     mine.visitor.cookie = cookie;
     const { text, headers } = await mine.visitor.get("/billing");
     expect(isForm(text)).toBe(true);
-    expect(text).toContain("Your browser sent more than one session");
+    expect(text).toContain("Your browser sent more than one session cookie");
     expect(headers.get("set-cookie")).toBeNull();
     expect(await mine.visitor.get("/billing/searches.csv")).toMatchObject({ status: 401 });
     expect((await mine.visitor.get("/billing/live")).text).toBe("event: over\ndata:\n\n");

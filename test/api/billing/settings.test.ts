@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { freePort } from "../../../local/ports.ts";
-import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
@@ -190,9 +190,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const person = await visitor(browser, [url], { width: 320 });
     const { page } = person;
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    await page.goto(`${url}/billing/settings`);
-    await page.getByLabel("Token").fill(token);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signInAt(page, service, `${url}/billing/settings`, token);
     await page.getByLabel("Address").fill(receiver.url);
     await page.getByRole("button", { name: "Save", exact: true }).last().click();
     const sentence = await page.getByText("It is shown only now").boundingBox();
@@ -203,29 +201,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Copy" }).click();
     await page.getByRole("button", { name: "Copied" }).waitFor();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(await secret.textContent());
-    await browser.close();
-  });
-
-  test("the page has no barrier at 320 pixels, with events and with a refused form", async () => {
-    const { organizationId, token } = await signedIn();
-    await deliveredEvent(service.database, organizationId);
-    const browser = await openBrowser();
-    for (const dark of [false, true]) {
-      const person = await visitor(browser, [url], { width: 320, dark });
-      const { page, complaints } = person;
-      await page.goto(`${url}/billing/settings`);
-      await page.getByLabel("Token").fill(token);
-      await page.getByRole("button", { name: "Sign in" }).click();
-      await page.getByRole("heading", { name: "Newest events" }).waitFor();
-      expect(await faultsOf(person, "with events")).toEqual([]);
-      await page.getByLabel("Threshold in US dollars").fill("many");
-      await page.getByRole("button", { name: "Save", exact: true }).first().click();
-      await page.locator(".problem").waitFor();
-      expect(await faultsOf(person, "a refused form")).toEqual([]);
-      // The refused form is answered with 400, which the console reports.
-      expect(complaints.filter((text) => !text.includes("400"))).toEqual([]);
-      await page.context().close();
-    }
     await browser.close();
   });
 });

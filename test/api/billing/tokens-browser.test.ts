@@ -1,9 +1,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openBrowser, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { forgetSignIns } from "../../harness/clients/page-visitor.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
@@ -25,10 +24,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       const person = await visitor(browser, [url], { width: 320, script });
       const { page, foreign, complaints } = person;
       const organization = await service.organization();
-      await forgetSignIns(service);
-      await page.goto(`${url}/billing/tokens`);
-      await page.getByLabel("Token").fill(organization.token);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      await signInAt(page, service, `${url}/billing/tokens`, organization.token);
       await page.getByLabel("Name").fill("crawler of the shop");
       await page.getByLabel("At most a day").fill("much");
       await page.getByRole("button", { name: "Create token" }).click();
@@ -63,10 +59,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await page.clock.install();
     const organization = await service.organization();
-    await forgetSignIns(service);
-    await page.goto(`${url}/billing/tokens`);
-    await page.getByLabel("Token").fill(organization.token);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signInAt(page, service, `${url}/billing/tokens`, organization.token);
     await page.getByLabel("Name").fill("crawler");
     await page.getByRole("button", { name: "Create token" }).click();
     const token = await page.locator("#token").textContent();

@@ -1,6 +1,8 @@
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Service } from "../processes/service.ts";
 import { chromiumPath } from "./chromium.ts";
+import { forgetSignIns } from "./page-visitor.ts";
 
 export async function openBrowser(): Promise<Browser> {
   // No host name resolves: a request to another site fails, and the test sees it.
@@ -46,6 +48,14 @@ export async function visitor(
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());
   });
   return { context, page: await context.newPage(), foreign, complaints, hasScript };
+}
+
+/** Opens a page of the account, and signs in on the form that it shows. */
+export async function signInAt(page: Page, service: Service, address: string, token: string): Promise<void> {
+  await forgetSignIns(service);
+  await page.goto(address);
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
 }
 
 /** The findings of axe on a page, each as `rule: elements`; `without` disables rules. */
