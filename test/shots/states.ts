@@ -27,7 +27,7 @@ export async function openStates(service: Service, stripe: StripeStub): Promise<
     ...ofPlayground(busy, empty, at),
     of(busy, "overview-dollars-90-days", "/billing?measure=dollars&range=90d"),
     { ...of(busy, "overview-24-hours", "/billing?range=24h"), act: openTable },
-    of(busy, "overview-latency", `/billing?measure=latency&range=90d&token=${busy.tokenIds.own}`),
+    of(busy, "overview-latency", `/billing?measure=latency&range=7d&token=${busy.tokenIds.own}`),
     of(busy, "searches-credited-back", "/billing/searches?show=reversed"),
     of(low, "overview-low-balance", "/billing"),
     of(low, "settings-saved", "/billing/settings"),
