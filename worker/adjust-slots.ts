@@ -6,6 +6,7 @@ import { protocolTimes } from "../shared/protocol-times.ts";
 import { readBacklog, readWaitingWithinShare } from "../shared/queue/turns.ts";
 import type { SearchWorker } from "../shared/queue/search-queue.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
+import type { GoogleEngine } from "./engine/google-engine.ts";
 
 const shareCheckMs = 25;
 // Searches within shares are about as many as slots, and more only when many organizations start at once. Even then an
@@ -17,10 +18,7 @@ interface Measured {
   worker: SearchWorker;
   /** How long a search occupies a slot, on average. */
   average: { readonly runMs: number };
-  /** Calls that wait for a slot at a provider. */
-  callsWaiting: () => number;
-  /** Calls that may run at once at all providers. */
-  callsMax: () => number;
+  google: Pick<GoogleEngine, "callsWaiting" | "callsMax">;
   /** Called after each change of the slots or of their ceiling. */
   changed: () => Promise<void>;
 }
@@ -33,7 +31,7 @@ interface Measured {
 export function adjustSlots(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   controller: ConcurrencyController,
-  { worker, average, callsWaiting, callsMax, changed }: Measured,
+  { worker, average, google, changed }: Measured,
 ): void {
   let concurrency = controller.slots;
   const setConcurrency = (searches: number) => {
@@ -51,8 +49,8 @@ export function adjustSlots(
       taken: worker.peak(),
       runMs: average.runMs,
       queued: (await readBacklog(redis)).waiting,
-      callsWaiting: callsWaiting(),
-      callsMax: callsMax(),
+      callsWaiting: google.callsWaiting(),
+      callsMax: google.callsMax(),
       utilization,
       heapShare: heapShare(),
     };

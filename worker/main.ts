@@ -8,7 +8,7 @@ import { openDisconnectedSearches } from "./disconnected-searches.ts";
 import { adjustSlots } from "./adjust-slots.ts";
 import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
 import { openListedLocations } from "./locations/listed-locations.ts";
-import { type Engine, openSingleFlight } from "./engine/single-flight.ts";
+import { openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
@@ -21,7 +21,8 @@ await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 async function openWorker(context: Context): Promise<void> {
   const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
-  const { engine, callsWaiting, callsMax } = openEngine(context);
+  const google = openGoogle(context);
+  const engine = openSingleFlight(context, google);
   const searchLog = openSearchLog(context, "worker");
   const settlement = new Settlement(context);
   shutdown.register("settlements", () => settlement.idle());
@@ -35,14 +36,14 @@ async function openWorker(context: Context): Promise<void> {
   const { worker, average } = await takeJobs(running, controller.slots);
   const heartbeat = startHeartbeat(context, workerId, { controller, average });
   // The APIs admit by the slots that they know of.
-  adjustSlots(context, controller, { worker, average, callsWaiting, callsMax, changed: heartbeat.report });
+  adjustSlots(context, controller, { worker, average, google, changed: heartbeat.report });
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
     checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },
   });
 }
 
-function openEngine(context: Context): { engine: Engine } & Pick<GoogleEngine, "callsWaiting" | "callsMax"> {
+function openGoogle(context: Context): GoogleEngine {
   const { config, log, metrics } = context;
   for (const provider of config.SERP_PROVIDERS) metrics.providerConfigured.set({ provider }, 1);
   if (config.SERP_PROVIDERS.includes("sandbox"))
@@ -52,5 +53,5 @@ function openEngine(context: Context): { engine: Engine } & Pick<GoogleEngine, "
   const locations = openListedLocations(context, config.SERP_PROVIDERS);
   const google = openGoogleEngine({ ...context, locations });
   context.shutdown.register("engine", () => google.close());
-  return { engine: openSingleFlight(context, google), callsWaiting: google.callsWaiting, callsMax: google.callsMax };
+  return google;
 }
