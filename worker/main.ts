@@ -14,7 +14,7 @@ import { startMaintenance } from "./maintenance.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { ConcurrencyController } from "./concurrency-controller.ts";
 import { takeJobs } from "./take-jobs.ts";
-import { deliverEvents } from "./webhooks/deliver-events.ts";
+import { deliverEvents } from "./deliver-events.ts";
 
 await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isPublicAddress, targetProblem } from "../../../shared/webhooks/webhook-target.ts";
 
-/** Which addresses a payer may give for a webhook. Names are looked up at each delivery: test/worker/webhooks. */
+/** Which addresses a payer may give for a webhook. Names are looked up at each delivery: test/worker/send-event.test.ts. */
 
 const notPublic = [
   "0.0.0.0",

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { grantCredit } from "../../../shared/credits/ledger.ts";
-import { inTransaction } from "../../../shared/database/transaction.ts";
-import { newId } from "../../../shared/ids.ts";
-import { attemptsMax, eventsPerDayMax, recordEvent, replayEvent } from "../../../shared/webhooks/webhook-events.ts";
-import { setThreshold } from "../../../shared/webhooks/low-balance.ts";
-import { removeWebhook, replaceSecret, setWebhook } from "../../../shared/webhooks/webhooks.ts";
-import { Exposition } from "../../harness/assertions/metrics.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
+import { grantCredit } from "../../shared/credits/ledger.ts";
+import { inTransaction } from "../../shared/database/transaction.ts";
+import { newId } from "../../shared/ids.ts";
+import { setThreshold } from "../../shared/webhooks/low-balance.ts";
+import { attemptsMax, eventsPerDayMax, recordEvent, replayEvent } from "../../shared/webhooks/webhook-events.ts";
+import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
+import { Service } from "../harness/processes/service.ts";
+import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
 
 /** From the search that takes the balance below its threshold to the receiver of the event. */
 

@@ -2,11 +2,11 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { newId } from "../../../shared/ids.ts";
-import { type DueEvent, pauseAfter } from "../../../shared/webhooks/webhook-events.ts";
-import { openEventSender } from "../../../worker/webhooks/send-event.ts";
-import { type NameServer, startNameServer } from "../../harness/stubs/name-server.ts";
-import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhook-receiver.ts";
+import { newId } from "../../shared/ids.ts";
+import { type DueEvent, pauseAfter } from "../../shared/webhooks/webhook-events.ts";
+import { openEventSender } from "../../worker/deliver-events.ts";
+import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
+import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
 
 /** One attempt to send an event. The payer has chosen the address, so the receiver may be anything. */
 

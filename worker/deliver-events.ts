@@ -2,9 +2,56 @@ import { Resolver } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { callbackify } from "node:util";
 import { Agent, request } from "undici";
-import type { AttemptEnd, DueEvent } from "../../shared/webhooks/webhook-events.ts";
-import { signEvent } from "../../shared/webhooks/webhooks.ts";
-import { addressIn, isPublicAddress, type WebhookTargets } from "../../shared/webhooks/webhook-target.ts";
+import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
+import type { Context } from "../shared/process/context.ts";
+import { type AttemptEnd, claimEvents, type DueEvent, recordAttempt } from "../shared/webhooks/webhook-events.ts";
+import { addressIn, isPublicAddress, type WebhookTargets } from "../shared/webhooks/webhook-target.ts";
+import { signEvent } from "../shared/webhooks/webhooks.ts";
+
+const pauseMs = 1_000;
+/** Deliveries wait for receivers nearly all of their time. */
+const deliveriesMax = 50;
+
+type Delivering = Pick<Context, "config" | "database" | "log" | "metrics" | "shutdown">;
+
+/**
+ * Sends events to the webhooks of payers as they become due. Each worker sends at most one event of an organization at a time.
+ * Does nothing if the operator has turned webhooks off.
+ */
+export function deliverEvents(context: Delivering): void {
+  const { config, database, log, metrics, shutdown } = context;
+  if (config.WEBHOOK_TARGETS === "none") return;
+  const sender = openEventSender(config.WEBHOOK_TARGETS);
+  const running = new Map<string, Promise<void>>();
+  shutdown.register("webhook deliveries", async () => {
+    // A slow receiver must not delay the end of the process. Another worker repeats the deliveries that are cut off here.
+    await sender.close();
+    await Promise.all(running.values());
+  });
+
+  const deliver = async (event: DueEvent) => {
+    const end = await sender.send(event);
+    metrics.webhookDeliveries.inc({ outcome: end.outcome });
+    const { givenUp } = await recordAttempt(database, event, end);
+    if (!givenUp) return;
+    metrics.webhookEventsGivenUp.inc();
+    const { organizationId, eventId, attempts } = event;
+    log.warn({ organizationId, eventId, attempts, ...end }, "an event was given up: its webhook did not accept it");
+  };
+  const run = async () => {
+    const free = deliveriesMax - running.size;
+    if (free === 0) return;
+    for (const event of await claimEvents(database, { limit: free, without: [...running.keys()] })) {
+      const { organizationId, eventId } = event;
+      const delivery = deliver(event)
+        // The event is sent again once its claim has expired.
+        .catch((error: unknown) => log.warn({ err: error, organizationId, eventId }, "a delivery was not recorded"))
+        .finally(() => running.delete(organizationId));
+      running.set(organizationId, delivery);
+    }
+  };
+  runPeriodically({ name: "webhooks", pauseMs, pausesFirst: true, run, log, metrics, shutdown });
+}
 
 /** From looking up the name to the headers of the answer. */
 const attemptMs = 10_000;
@@ -24,9 +71,9 @@ interface EventSender {
 }
 
 /**
- * Opens a sender. With the targets `public` each connection is made to an address that was looked up and checked for
- * this connection, so a name cannot lead elsewhere in between. Names are looked up without the threads of the process, which
- * a slow name server would block. Redirects are not followed, and the body of an answer is not read.
+ * Opens a sender. With the targets `public` each connection goes to an address that was looked up and checked for it, so a
+ * name cannot change in between. Lookups use no threads of the process, which a slow name server would block. Redirects are
+ * not followed, and the body of an answer is not read.
  * @param options.resolver finds addresses of names; by default as the system is set up.
  * @param options.isPublic whether a connection may be made to an address.
  */
