@@ -1,7 +1,7 @@
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { countCharges, readAccounts } from "../../faults/audit/accounts.ts";
-import { type CallerAnswer, keepInFlight, outcomeOf } from "../../faults/scenarios/callers.ts";
+import { type CallerAnswer, keepInFlight, outcomeOfAnswer } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
@@ -82,7 +82,7 @@ async function judgeRefusals(
   refusals: readonly CallerAnswer[],
   { organizationId }: Organization,
 ): Promise<Finding> {
-  const outcomes = refusals.map(outcomeOf);
+  const outcomes = refusals.map(outcomeOfAnswer);
   const { byRequest } = await readAccounts(database, [organizationId]);
   const charges = await countCharges(database, organizationId);
   return {

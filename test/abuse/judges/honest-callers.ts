@@ -1,4 +1,4 @@
-import { arriveAt, type CallerAnswer, outcomeOf } from "../../faults/scenarios/callers.ts";
+import { arriveAt, type CallerAnswer, outcomeOfAnswer } from "../../faults/scenarios/callers.ts";
 import { quantile, tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { AttackStack } from "../attack-stack.ts";
@@ -55,7 +55,7 @@ export async function judgeHonestBeside(stack: AttackStack, use: () => Promise<u
 export function judgeHonest(answers: readonly CallerAnswer[], promised = "every honest search is answered"): Finding {
   const lost = answers.filter(({ status }) => status !== 200);
   const times = answers.map(({ ms }) => ms);
-  const reasons = lost.map((answer) => (answer.status === 0 ? answer.text.slice(0, 60) : outcomeOf(answer)));
+  const reasons = lost.map((answer) => (answer.status === 0 ? answer.text.slice(0, 60) : outcomeOfAnswer(answer)));
   return {
     promised,
     seen: [

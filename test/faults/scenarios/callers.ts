@@ -65,7 +65,7 @@ export class Callers {
 }
 
 /** The status of an answer, with its reason if it is an error: `429 concurrency`. */
-export function outcomeOf({ status, text }: CallerAnswer): string {
+export function outcomeOfAnswer({ status, text }: CallerAnswer): string {
   const reason = status === 200 ? undefined : /"reason":"(\w+)"/.exec(text)?.[1];
   return reason === undefined ? String(status) : `${status} ${reason}`;
 }

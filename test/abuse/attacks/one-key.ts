@@ -3,18 +3,20 @@ import { callEach } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { delayed } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
 import { exchange } from "../callers/connection.ts";
 import { searchBytes } from "../callers/requests.ts";
 import { outcomeOf } from "../callers/responses.ts";
 import { judgeHonestBeside } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch, redisBytes } from "../judges/memory.ts";
 
-const key = "one-key";
+/** Many requests under one Idempotency-Key. */
+
+const oneKey = "one-key";
 const connections = 50;
 const atOnce = 8;
-const providerMs = 500;
+const firstMs = 500;
 const grownBytesMax = 200 * 1_048_576;
 const queries: Record<Strength, number> = { quick: 800, full: 40_000 };
 
@@ -25,7 +27,7 @@ export const oneKeyManyQueries: Attack = {
   run: async (stack, strength) => {
     const { service, provider } = stack;
     provider.otherwise = (request, response) =>
-      delayed(isAttackers(request.body["q"]) ? providerMs : 0)(request, response);
+      delayed(isAttackers(request.body["q"]) ? firstMs : 0)(request, response);
     // The window is so large that the API checks each request.
     const attacker = await service.organization({ terms: { windowLimit: 1_000_000 } });
     const memory = new MemoryWatch(stack.api);
@@ -44,7 +46,7 @@ const isAttackers = (keyword: unknown) => String(keyword).startsWith("other quer
 
 async function askOthers({ apiUrl: url }: AttackStack, { token }: Organization, connection: number): Promise<string[]> {
   const requests = Array.from({ length: atOnce }, (_, n) =>
-    searchBytes({ url, token }, { keyword: `other query ${connection} ${n}` }, { "idempotency-key": key }),
+    searchBytes({ url, token }, { keyword: `other query ${connection} ${n}` }, { "idempotency-key": oneKey }),
   );
   return (await exchange(url, requests)).map(outcomeOf);
 }
@@ -71,3 +73,36 @@ const judgeMemory = (memory: MemoryWatch, redisGrownBytes: number): Finding => (
   seen: `API ${memory.toString()}, Redis by ${inMb(redisGrownBytes)} MB`,
   held: memory.grownBytes <= grownBytesMax && redisGrownBytes <= grownBytesMax,
 });
+
+const repeatedMs = 2_000;
+const repeatedKey = { "idempotency-key": "repeated" };
+const repeats: Record<Strength, number> = { quick: 300, full: 2_000 };
+
+/** Thousands of repeats wait for the answer of one request. */
+export const waitingRepeats: Attack = {
+  name: "waiting-repeats",
+  tried: `repeats under one Idempotency-Key while the first request runs for ${repeatedMs / 1_000} s, each on its own connection`,
+  run: async (stack, strength) => {
+    const { service, provider } = stack;
+    provider.otherwise = (request, response) =>
+      delayed(request.body["q"] === "repeated" ? repeatedMs : 0)(request, response);
+    const attacker = await service.organization();
+    const by = { url: stack.apiUrl, token: attacker.token };
+    let outcomes: string[] = [];
+    const honest = await judgeHonestBeside(stack, async () => {
+      const repeat = () => exchange(by.url, [searchBytes(by, { keyword: "repeated" }, repeatedKey)]);
+      outcomes = (await callEach(repeats[strength], repeats[strength], repeat)).flat().map(outcomeOf);
+    });
+    const calls = provider.requests.filter(({ body }) => body["q"] === "repeated").length;
+    await service.rest();
+    const charges = await countCharges(service.database, attacker.organizationId);
+    return [
+      {
+        promised: "one provider call, one charge, and every repeat ends",
+        seen: `${calls} calls, ${charges} charges; ${tally(outcomes)}`,
+        held: calls === 1 && charges === 1 && outcomes.length === repeats[strength],
+      },
+      honest,
+    ];
+  },
+};
