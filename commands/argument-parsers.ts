@@ -5,35 +5,28 @@ import { requestId } from "../shared/ids.ts";
 /** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
 
 /** Parses a whole number from `min` to `max`, written in digits. */
-export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+export function parseWholeNumber(min: number, max: number = Number.MAX_SAFE_INTEGER, orElse = "") {
   return (text: string): number => {
     const value = Number(text);
     if (/^(\d+|-[1-9]\d*)$/.test(text) && value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}`);
+    throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}${orElse}`);
   };
 }
 
 /** Parses a whole number from `min` to `max`, or the word `none`. */
 export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAFE_INTEGER) {
-  return (text: string): number | "none" => {
-    if (text === "none") return text;
-    try {
-      return parseWholeNumber(min, max)(text);
-    } catch {
-      throw new InvalidArgumentError(`expected a whole number from ${min} to ${max}, or none`);
-    }
-  };
+  const parse = parseWholeNumber(min, max, ", or none");
+  return (text: string): number | "none" => (text === "none" ? text : parse(text));
 }
 
-/** Parses the id of an organization (`org_…`) or token (`tok_…`). */
-export function parseId(prefix: "org" | "tok") {
+/** Parses the id of an organization (`org_…`), a token (`tok_…`) or an event of a webhook (`evt_…`). */
+export function parseId(prefix: "org" | "tok" | "evt") {
   return (text: string): string => {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
     throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
   };
 }
 
-/** Parses the id of a search. */
 export function parseRequestId(text: string): string {
   if (requestId.safeParse(text).success) return text;
   throw new InvalidArgumentError("expected the id of a search, which begins with req_");
@@ -51,7 +44,6 @@ export function parseTime(text: string): Date {
   throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
 }
 
-/** Parses the URL of a file on a web server. */
 export function parseHttpUrl(text: string): string {
   if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
   throw new InvalidArgumentError("expected a URL that begins with https:// or http://");

@@ -1,12 +1,11 @@
 import { type Command, Option } from "commander";
+import { inTransaction } from "../shared/database/transaction.ts";
+import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-topups/audited-changes.ts";
 import { type AutoTopup, readAutoTopup } from "../api/auto-topups/auto-topup.ts";
 import { listNewestPayments, type ListedPayment } from "../api/auto-topups/payments.ts";
-import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-topups/audited-changes.ts";
-import { inTransaction } from "../shared/database/transaction.ts";
-import { showOrganization } from "../shared/organizations/organizations.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
 import { formatResult } from "./format-result.ts";
+import { requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const paymentsDefault = 20;
@@ -38,7 +37,7 @@ export function addAutoTopupCommands(program: Command, run: RunCommand): void {
 }
 
 async function show({ database }: CommandContext, organizationId: string, limit: number) {
-  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  await requireOrganization(database, organizationId);
   const known = await readAutoTopup(database, organizationId);
   const payments = await listNewestPayments(database, organizationId, limit);
   return {
@@ -70,13 +69,9 @@ function toText({ payments, ...settings }: { payments: ListedPayment[] }, column
 }
 
 async function off({ database, actor }: CommandContext, organizationId: string, reason: SwitchOffReason) {
-  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  await requireOrganization(database, organizationId);
   const switchedOff = await inTransaction(database, (transaction) =>
     switchOff(transaction, { actor, organizationId }, reason),
   );
   return { orgId: organizationId, switchedOff };
-}
-
-function refuseUnknown(organizationId: string): never {
-  throw new CommandRefused(`There is no organization ${organizationId}.`);
 }

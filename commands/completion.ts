@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Argument, type Command } from "commander";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./run-command.ts";
 
 /**
  * Shell completion. The script is made from the commands and has all words in it, so completing starts no process. It also

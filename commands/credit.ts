@@ -2,19 +2,31 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
 import { grantCredit, grantRefusal, type VersionedBalance } from "../shared/credits/ledger.ts";
-import { readGrantMils } from "../api/ledger/ledger-pages.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
-import { newId } from "../shared/ids.ts";
-import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused, refuseErased } from "./command-refused.ts";
-import { announceBalance } from "./publish-changes.ts";
-import type { CommandContext, RunCommand } from "./run-command.ts";
-import { addTopupCommands } from "./topups.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
+import { newId } from "../shared/ids.ts";
+import { creditPaymentIntent, paymentIdOf } from "../api/auto-topups/credit-payment-intent.ts";
+import { readGrantMils } from "../api/ledger/ledger-pages.ts";
+import { creditCheckoutSession } from "../api/topups/checkout.ts";
+import type { PaymentOutcome } from "../api/topups/credit-payment.ts";
+import { openStripe, stripeErrorFields } from "../api/topups/stripe.ts";
+import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
+import { CommandRefused, refuseErased, refuseUnknown } from "./refusals.ts";
+import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
 const noteLengthMax = 500;
+// Bank debits are paid days after their session began, and Stripe retries its events for three days.
+const daysDefault = 14;
+const daysMax = 90;
+const secondsPerDay = 86_400;
+const listedPerPage = 100;
+// A session's payment says whether it was refunded. Stripe may need longer for pages with payments.
+const expandPayment = ["data.payment_intent.latest_charge"];
+const expandCharge = ["data.latest_charge"];
+const pageTimeoutMs = 20_000;
 
-interface GrantOptions {
+interface ChangeOptions {
   id?: string;
   reason: string;
 }
@@ -28,8 +40,12 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .argument("<mils>", "the amount", parseWholeNumber(1))
     .option("--id <grant>", "an id of your choice: repeated grants with it count once", parseText(noteLengthMax))
     .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
-    .action((orgId: string, mils: number, options: GrantOptions) =>
-      run((context) => grant(context, orgId, mils, options)),
+    .action((orgId: string, mils: number, { id: grantId = newId("grant"), reason }: ChangeOptions) =>
+      run(async (context) => {
+        const wanted = { organizationId: orgId, id: grantId, mils, reason };
+        const { mils: grantedMils, ...changed } = await change(context, "grant", wanted);
+        return { orgId, grantId, grantedMils, ...changed };
+      }),
     );
   credit
     .command("correct")
@@ -41,81 +57,92 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .argument("<mils>", "the amount, such as 500 or -500", parseWholeNumber(-Number.MAX_SAFE_INTEGER))
     .requiredOption("--reason <text>", "the reason, for the ledger and the account's history", parseText(noteLengthMax))
     .option("--id <correction>", "an id of your choice: repeats with it count once", parseText(noteLengthMax))
-    .action((orgId: string, mils: number, options: GrantOptions, command: Command) => {
+    .action((orgId: string, mils: number, { id = newId("correction"), reason }: ChangeOptions, command: Command) => {
       if (mils === 0) command.error("error: the amount is 0");
-      return run((context) => correct(context, orgId, mils, options));
+      return run(async (context) => {
+        const wanted = { organizationId: orgId, id, mils, reason };
+        const { mils: correctedMils, ...changed } = await change(context, "correction", wanted);
+        return { orgId, correctionId: id, correctedMils, ...changed };
+      });
     });
-  addTopupCommands(credit, run);
+  credit
+    .command("topups-check")
+    .description(
+      "credit recent top-ups that were paid at Stripe, not refunded there, and are missing here; exit 1 if one cannot be credited",
+    )
+    .option("--days <n>", "how many days back", parseWholeNumber(1, daysMax), daysDefault)
+    .action(({ days }: { days: number }) =>
+      run((context) => checkTopups(context, days), {
+        exitCode: ({ notCredited }) => (notCredited > 0 ? exitCodes.refused : 0),
+      }),
+    );
 }
 
-async function grant(context: CommandContext, organizationId: string, mils: number, options: GrantOptions) {
-  const grantId = options.id ?? newId("grant");
-  const wanted = { organizationId, grantId, mils, reason: options.reason };
-  const granted = await inTransaction(context.database, (transaction) => addCredit(transaction, context.actor, wanted));
-  await announceBalance(context, organizationId, granted);
-  const { fresh, balanceMils } = granted;
-  return { orgId: organizationId, grantId, grantedMils: fresh ? mils : 0, balanceMils, repeated: !fresh };
+/** An entry of the ledger by which an operator changes a balance. */
+interface BalanceChange {
+  organizationId: string;
+  /** Under one id a change counts once. */
+  id: string;
+  mils: number;
+  reason: string;
+}
+
+const kinds = {
+  grant: {
+    apply: (transaction: Querying, { id: grantId, ...wanted }: BalanceChange) =>
+      grantCredit(transaction, { ...wanted, grantId }),
+    explain: grantRefusal,
+    action: "credit.granted",
+  },
+  correction: {
+    apply: (transaction: Querying, { id: correctionId, ...wanted }: BalanceChange) =>
+      correctCredit(transaction, { ...wanted, correctionId }),
+    explain: correctionRefusal,
+    action: "credit.corrected",
+  },
+} as const;
+type ChangeKind = keyof typeof kinds;
+
+async function change(context: CommandContext, kind: ChangeKind, wanted: BalanceChange) {
+  const changed = await inTransaction(context.database, (transaction) =>
+    changeRecorded(transaction, context.actor, kind, wanted),
+  );
+  await announceBalance(context, wanted.organizationId, changed);
+  return { mils: changed.fresh ? wanted.mils : 0, balanceMils: changed.balanceMils, repeated: !changed.fresh };
 }
 
 /**
- * Adds credit with its entry in the audit trail. The note is in the ledger alone.
- * @throws {CommandRefused} if the organization is unknown or erased, or the id was used for another grant.
+ * Changes a balance with its entry in the audit trail. The reason is in the ledger alone.
+ * @throws {CommandRefused} if the organization is unknown or erased, if the ledger refuses the change, or if the id was used for
+ * another one.
  */
-export async function addCredit(transaction: Querying, actor: Actor, wanted: Parameters<typeof grantCredit>[1]) {
-  const { organizationId, grantId, mils } = wanted;
+export async function changeRecorded(transaction: Querying, actor: Actor, kind: ChangeKind, wanted: BalanceChange) {
+  const { apply, explain, action } = kinds[kind];
+  const { organizationId, id, mils } = wanted;
   await refuseErased(transaction, organizationId);
-  const granted = await grantCredit(transaction, wanted).catch((error: unknown) => refuse(error, grantRefusal));
-  if (!granted) throw new CommandRefused(`There is no organization ${organizationId}.`);
-  const { fresh, balanceMils } = granted;
-  if (!fresh) await refuseAnotherAmount(transaction, "grant", { id: grantId, mils });
+  const changed = await apply(transaction, wanted).catch((error: unknown) => {
+    const refusal = explain(error);
+    throw refusal === undefined ? error : new CommandRefused(refusal);
+  });
+  if (!changed) refuseUnknown(organizationId);
+  const { fresh, balanceMils } = changed;
+  if (!fresh) await refuseAnotherAmount(transaction, kind, { id, mils });
   const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
-  await recordAudit(transaction, actor, { action: "credit.granted", organizationId, subject: grantId, ...values });
-  return granted;
-}
-
-async function correct(context: CommandContext, organizationId: string, mils: number, { id, reason }: GrantOptions) {
-  const wanted = { organizationId, correctionId: id ?? newId("correction"), mils, reason };
-  const corrected = await inTransaction(context.database, (transaction) =>
-    correctRecorded(transaction, context.actor, wanted),
-  );
-  await announceBalance(context, organizationId, corrected);
-  const { fresh, balanceMils } = corrected;
-  const { correctionId } = wanted;
-  return { orgId: organizationId, correctionId, correctedMils: fresh ? mils : 0, balanceMils, repeated: !fresh };
-}
-
-/** Corrects a balance with its entry in the audit trail. The reason is in the ledger alone. */
-async function correctRecorded(transaction: Querying, actor: Actor, wanted: Correction) {
-  const { organizationId, correctionId, mils } = wanted;
-  await refuseErased(transaction, organizationId);
-  const corrected = await correctCredit(transaction, wanted).catch((error: unknown) =>
-    refuse(error, correctionRefusal),
-  );
-  if (!corrected) throw new CommandRefused(`There is no organization ${organizationId}.`);
-  const { fresh, balanceMils } = corrected;
-  if (!fresh) await refuseAnotherAmount(transaction, "correction", { id: correctionId, mils });
-  const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
-  const entry = { action: "credit.corrected", organizationId, subject: correctionId, ...values } as const;
-  await recordAudit(transaction, actor, entry);
-  return corrected;
+  await recordAudit(transaction, actor, { action, organizationId, subject: id, ...values });
+  return changed;
 }
 
 /** A repeat with another amount is a mistake: one of two payments would go unnoticed. */
 async function refuseAnotherAmount(
   transaction: Querying,
-  kind: "grant" | "correction",
-  { id, mils }: { id: string; mils: number },
+  kind: ChangeKind,
+  { id, mils }: Pick<BalanceChange, "id" | "mils">,
 ) {
   const usedMils = await readGrantMils(transaction, kind, id);
   if (usedMils === mils) return;
   throw new CommandRefused(
     `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils}. Nothing was changed. If this is another ${kind}, choose another id.`,
   );
-}
-
-function refuse(error: unknown, explain: (error: unknown) => string | undefined): never {
-  const refusal = explain(error);
-  throw refusal === undefined ? error : new CommandRefused(refusal);
 }
 
 /** An entry of the ledger by which an operator adds credit or takes it away. It is no spending. */
@@ -155,4 +182,62 @@ const refusals: Record<string, string> = {
 /** Why the ledger refused a correction, as a sentence; undefined for any other error. */
 export function correctionRefusal(error: unknown): string | undefined {
   return refusals[sqlStateOf(error) ?? ""];
+}
+
+/**
+ * Credits every completed session that Stripe lists, and every payment of an automatic top-up, unless it was credited before or
+ * refunded since.
+ */
+async function checkTopups(context: CommandContext, days: number) {
+  const stripe = await openStripe(context.config);
+  if (!stripe) throw new CommandRefused("STRIPE_SECRET_KEY is not set, so there are no top-ups to check.");
+  const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
+  const counts = {
+    sessions: 0,
+    automatic: 0,
+    credited: 0,
+    creditedMils: 0,
+    repeated: 0,
+    refunded: 0,
+    unpaid: 0,
+    foreign: 0,
+    notCredited: 0,
+  };
+  const count = async (outcome: PaymentOutcome) => {
+    if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") counts.notCredited += 1;
+    else counts[outcome.outcome] += 1;
+    if (outcome.outcome !== "credited") return;
+    const { organizationId, mils, topup } = outcome;
+    counts.creditedMils += mils;
+    await announceBalance(context, organizationId, topup.balance);
+    if (topup.planChanged) await announceIdentityChange(context);
+  };
+  const recent = { created: { gte: since }, limit: listedPerPage };
+  const completed = { ...recent, status: "complete", expand: expandPayment } as const;
+  const sessions = stripe.checkout.sessions.list(completed, { timeout: pageTimeoutMs });
+  for await (const session of orRefused(sessions)) {
+    // A card was saved in it, and nothing paid.
+    if (session.mode === "setup") continue;
+    counts.sessions += 1;
+    await count(await creditCheckoutSession(context, session, context));
+  }
+  const intents = stripe.paymentIntents.list({ ...recent, expand: expandCharge }, { timeout: pageTimeoutMs });
+  for await (const intent of orRefused(intents)) {
+    // Those of sessions were credited with them, and an operator's Stripe account may have others.
+    if (paymentIdOf(intent) === undefined) continue;
+    counts.automatic += 1;
+    await count(await creditPaymentIntent(context, intent, context));
+  }
+  return { days, ...counts };
+}
+
+/** @throws {CommandRefused} if Stripe is down or refuses, with the fields of its error that may be shown. */
+async function* orRefused<Listed>(list: AsyncIterable<Listed>): AsyncGenerator<Listed> {
+  try {
+    yield* list;
+  } catch (error) {
+    throw new CommandRefused(
+      `Stripe did not list its payments: ${JSON.stringify(stripeErrorFields(error))}. Try again later.`,
+    );
+  }
 }

@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import type { PoolClient } from "pg";
 import { z } from "zod";
+import { indexEntryOf, readIndexEntry } from "../shared/credits/open-holds.ts";
+import { holdIndexKey, keysOf } from "../shared/credits/redis-keys.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { holdIndexKey, keysOf } from "../shared/credits/redis-keys.ts";
-import { indexEntryOf, readIndexEntry } from "../shared/credits/open-holds.ts";
 
 /**
  * The invariants of the money, checked over all data. All statements read one snapshot of Postgres, so the service may

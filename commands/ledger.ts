@@ -1,14 +1,12 @@
-import { stringify } from "csv-stringify/sync";
 import { type Command, Option } from "commander";
-import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
-import { verifyLedger } from "./ledger-verify.ts";
+import { stringify } from "csv-stringify/sync";
 import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
-import { showOrganization } from "../shared/organizations/organizations.ts";
+import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./terminal.ts";
 import { formatResult } from "./format-result.ts";
-import type { CommandContext, RunCommand } from "./run-command.ts";
+import { verifyLedger } from "./ledger-verify.ts";
+import { requireOrganization } from "./refusals.ts";
+import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
 const redisTimeoutMs = 2_000;
 const entriesDefault = 100;
@@ -53,7 +51,7 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
 type LedgerList = Awaited<ReturnType<typeof list>>;
 
 async function list({ database, warn }: CommandContext, orgId: string, { limit, since, kind }: ListOptions) {
-  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  await requireOrganization(database, orgId);
   const newest = await readNewestEntries(database, orgId, { since, kind, limit: limit + 1 });
   if (newest.length > limit) warn(`There are more than the newest ${limit}. Use --limit, at most ${entriesMax}.`);
   return { orgId, entries: newest.slice(-limit) };

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
-import { type changeLimits, type LimitChange, readOwnLimits } from "../api/organizations/limits.ts";
 import { changeLimitsRecorded } from "../api/organizations/audited-changes.ts";
+import { type changeLimits, type LimitChange, readOwnLimits } from "../api/organizations/limits.ts";
 import { type Excess, LimitsTooHigh } from "../api/tokens/token-family.ts";
 import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
+import { CommandRefused } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 type Owner = Parameters<typeof changeLimits>[1];

@@ -1,13 +1,12 @@
 import type { Command } from "commander";
-import type { Config } from "../shared/config.ts";
 import { recordAudit } from "../shared/audit/audit.ts";
+import type { Config } from "../shared/config.ts";
 import { placeNamesList } from "../worker/locations/place-names.ts";
 import { readStoredLists, type RecordList, removeList, type StoredList } from "../worker/locations/stored-lists.ts";
 import type { Provider } from "../worker/providers/provider.ts";
 import { parseHttpUrl } from "./argument-parsers.ts";
-import { CommandRefused } from "./command-refused.ts";
-import { exitCodes } from "./terminal.ts";
-import type { CommandContext, RunCommand } from "./run-command.ts";
+import { CommandRefused } from "./refusals.ts";
+import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
 const msPerDay = 86_400_000;
 /** Cities with more than 15,000 people, and the seats of districts. */

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline/promises";
 import { runAdmin } from "./run-admin.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./run-command.ts";
 
 // The reader of a pipe, such as head, may have enough before the end.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,20 +1,15 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import { readUnpaidCalls } from "../shared/credits/unpaid-calls.ts";
+import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { newId } from "../shared/ids.ts";
-import {
-  createOrganization,
-  renameOrganization,
-  setSuspended,
-  showOrganization,
-} from "../shared/organizations/organizations.ts";
+import { createOrganization, renameOrganization, setSuspended } from "../shared/organizations/organizations.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused, refuseErased } from "./command-refused.ts";
-import { addCredit } from "./credit.ts";
+import { changeRecorded } from "./credit.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
+import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { issueRecorded } from "./tokens.ts";
 
@@ -63,17 +58,13 @@ function addFindCommands(org: Command, run: RunCommand): void {
     .description("list the organizations, newest first")
     .option("--before <org>", "only organizations older than this one, for the next page", parseId("org"))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
-    .action(({ before, limit }: { before?: string; limit: number }) =>
-      run((context) => list(context, { before, limit })),
-    );
+    .action((options: { before?: string; limit: number }) => run((context) => list(context, options)));
   org
     .command("find")
     .description("find organizations by id or by part of their name, in upper or lower case")
     .argument("<text>", "part of the name, or the id", parseText(nameLengthMax))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
-    .action((text: string, { limit }: { limit: number }) =>
-      run((context) => find(context, { text: text.trim(), limit })),
-    );
+    .action((text: string, { limit }: { limit: number }) => run((context) => find(context, text.trim(), limit)));
 }
 
 async function create(context: CommandContext, options: { name: string; plan: string; credit?: number }) {
@@ -100,15 +91,15 @@ async function createWithToken(
     after: { plan: plan.code },
   });
   const mils = credit ?? plan.startingGrantMils;
-  const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
-  const balance = mils > 0 ? await addCredit(transaction, actor, wanted) : undefined;
+  const wanted = { organizationId, id: newId("grant"), mils, reason: "starting grant" };
+  const balance = mils > 0 ? await changeRecorded(transaction, actor, "grant", wanted) : undefined;
   const { tokenId, token } = await issueRecorded(transaction, actor, organizationId);
   return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 
 /** With the unpaid provider calls that count now; null if Redis does not answer. */
 async function show({ database, redis }: CommandContext, organizationId: string) {
-  const shown = (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+  const shown = await requireOrganization(database, organizationId);
   const plan = (await listPlans(database)).find(({ code }) => code === shown.plan);
   const unpaid = plan && readUnpaidCalls(redis, { organizationId, plan }).catch(() => null);
   return { ...shown, unpaidCalls: await unpaid, unpaidCallsMax: plan?.unpaidCalls };
@@ -151,36 +142,16 @@ export async function suspendRecorded(
   });
 }
 
-function refuseUnknown(organizationId: string): never {
-  throw new CommandRefused(`There is no organization ${organizationId}.`);
-}
-
-async function list({ database, warn }: CommandContext, wanted: { before: string | undefined; limit: number }) {
-  const [organizations, isCut] = cutTo(wanted.limit, await listOrganizations(database, oneMore(wanted)));
-  const last = organizations.at(-1);
-  if (isCut && last) warn(`There are more. For the next page: --before ${last.orgId}`);
+async function list({ database, warn }: CommandContext, { before, limit }: { before?: string; limit: number }) {
+  const { organizations, isCut } = await readNewest(database, madeBefore, before, limit);
+  if (isCut) warn(`There are more. For the next page: --before ${organizations.at(-1)?.orgId}`);
   return { organizations };
 }
 
-async function find({ database, warn }: CommandContext, wanted: { text: string; limit: number }) {
-  const [organizations, isCut] = cutTo(wanted.limit, await findOrganizations(database, oneMore(wanted)));
+async function find({ database, warn }: CommandContext, text: string, limit: number) {
+  const { organizations, isCut } = await readNewest(database, named, text, limit);
   if (isCut) warn("There are more. Use a longer part of the name, or --limit.");
   return { organizations };
-}
-
-const oneMore = <Wanted extends { limit: number }>(wanted: Wanted) => ({ ...wanted, limit: wanted.limit + 1 });
-
-const cutTo = (limit: number, organizations: ListedOrganization[]) =>
-  [organizations.slice(0, limit), organizations.length > limit] as const;
-
-/** An organization as a line of a list. */
-interface ListedOrganization {
-  orgId: string;
-  name: string;
-  plan: string;
-  balanceMils: number;
-  state: "active" | "suspended" | "erased";
-  createdAt: Date;
 }
 
 const listedRow = z.object({
@@ -192,36 +163,27 @@ const listedRow = z.object({
   created_at: z.date(),
 });
 
-const listed = `select id, name, plan_code, balance_mils, created_at, case when erased_at is not null then 'erased'
-    when suspended_at is not null then 'suspended' else 'active' end as state
-  from organizations`;
+/** Ids begin with the time at which they were made. */
+const madeBefore = "$1::text is null or id < $1";
+/** By a part of the name in any case, or by the whole id. */
+const named = "id = $1 or erased_at is null and position(lower($1) in lower(name)) > 0";
 
-/** Lists organizations, newest first, at most `limit`, of those that are older than the id `before`. */
-async function listOrganizations(
+/** Reads the newest organizations that meet a condition about a value. `isCut` if there are more than `limit`. */
+async function readNewest(
   database: Querying,
-  { before, limit }: { before: string | undefined; limit: number },
-): Promise<ListedOrganization[]> {
-  // Ids begin with the time at which they were made.
-  const { rows } = await database.query(`${listed} where $1::text is null or id < $1 order by id desc limit $2`, [
-    before,
-    limit,
-  ]);
-  return rows.map(readListed);
-}
-
-/** Finds organizations by a part of their name, in upper or lower case, or by their whole id; newest first, at most `limit`. */
-async function findOrganizations(
-  database: Querying,
-  { text, limit }: { text: string; limit: number },
-): Promise<ListedOrganization[]> {
+  condition: typeof madeBefore | typeof named,
+  value: string | undefined,
+  limit: number,
+) {
   const { rows } = await database.query(
-    `${listed} where id = $1 or erased_at is null and position(lower($1) in lower(name)) > 0 order by id desc limit $2`,
-    [text, limit],
+    `select id, name, plan_code, balance_mils, created_at, case when erased_at is not null then 'erased'
+       when suspended_at is not null then 'suspended' else 'active' end as state
+     from organizations where ${condition} order by id desc limit $2`,
+    [value, limit + 1],
   );
-  return rows.map(readListed);
-}
-
-function readListed(row: unknown): ListedOrganization {
-  const { id, plan_code: plan, balance_mils: balanceMils, created_at: createdAt, name, state } = listedRow.parse(row);
-  return { orgId: id, name, plan, balanceMils, state, createdAt };
+  const organizations = rows.slice(0, limit).map((row) => {
+    const { id, plan_code: plan, balance_mils: balanceMils, created_at: createdAt, name, state } = listedRow.parse(row);
+    return { orgId: id, name, plan, balanceMils, state, createdAt };
+  });
+  return { organizations, isCut: rows.length > limit };
 }

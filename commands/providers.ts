@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { readEngineConfig } from "../shared/config.ts";
 import type { Capabilities, ProviderHealth } from "../worker/providers/health-check.ts";
 import { formatResult } from "./format-result.ts";
-import { exitCodes, type ShowResult, type Terminal } from "./terminal.ts";
+import { exitCodes, type ShowResult, type Terminal } from "./run-command.ts";
 
 export function addProviderCommands(program: Command, show: ShowResult, terminal: Terminal): void {
   program

@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
 import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { publishIdentityChange } from "../shared/organizations/organizations.ts";
@@ -10,21 +11,21 @@ import type { CommandContext } from "./run-command.ts";
  */
 
 const redisTimeoutMs = 2_000;
-const warning = "Redis is unreachable. The change is saved in Postgres, and the API picks it up from there.";
+
+type Parts = Pick<CommandContext, "redis" | "warn">;
 
 /** Stores a new balance in Redis. Otherwise the next search that needs it, or the reconciler, reads it from Postgres. */
-export async function announceBalance(
-  { redis, warn }: Pick<CommandContext, "redis" | "warn">,
-  organizationId: string,
-  balance: VersionedBalance,
-): Promise<void> {
-  if (await whenReady(redis, redisTimeoutMs))
-    await storeBalance(redis, organizationId, balance).catch(() => warn(warning));
-  else warn(warning);
-}
+export const announceBalance = (parts: Parts, organizationId: string, balance: VersionedBalance): Promise<void> =>
+  publish(parts, (redis) => storeBalance(redis, organizationId, balance));
 
 /** Makes every API drop its cache of tokens, plans and organizations. Otherwise the entries expire within 2 s. */
-export async function announceIdentityChange({ redis, warn }: Pick<CommandContext, "redis" | "warn">): Promise<void> {
-  if (await whenReady(redis, redisTimeoutMs)) await publishIdentityChange(redis).catch(() => warn(warning));
-  else warn(warning);
+export const announceIdentityChange = (parts: Parts): Promise<void> => publish(parts, publishIdentityChange);
+
+async function publish({ redis, warn }: Parts, send: (redis: Redis) => Promise<unknown>): Promise<void> {
+  try {
+    if (await whenReady(redis, redisTimeoutMs)) return void (await send(redis));
+  } catch {
+    // Redis went away meanwhile.
+  }
+  warn("Redis is unreachable. The change is saved in Postgres, and the API picks it up from there.");
 }

@@ -1,19 +1,14 @@
 import type { Command } from "commander";
 import type { Actor } from "../shared/audit/audit.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
-import { type Scope, scopes, showOrganization } from "../shared/organizations/organizations.ts";
-import {
-  issueRecorded as issueWithEntry,
-  revokeFamilyRecorded,
-  revokeRecorded as revokeWithEntry,
-} from "../api/organizations/audited-changes.ts";
+import { type Scope, scopes } from "../shared/organizations/organizations.ts";
+import { issueRecorded as issueWithEntry, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
-import { CommandRefused, refuseErased } from "./command-refused.ts";
-import { announceIdentityChange } from "./publish-changes.ts";
 import { formatResult } from "./format-result.ts";
-import type { CommandContext, RunCommand } from "./run-command.ts";
-import type { Terminal } from "./terminal.ts";
+import { announceIdentityChange } from "./publish-changes.ts";
+import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
+import type { CommandContext, RunCommand, Terminal } from "./run-command.ts";
 
 const daysMax = 3_650;
 const nameLengthMax = 100;
@@ -73,12 +68,11 @@ async function issue({ database, actor }: CommandContext, orgId: string, terms: 
 export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
   await refuseErased(transaction, orgId);
   const issued = await issueWithEntry(transaction, { actor }, orgId, terms);
-  if (!issued) throw new CommandRefused(`There is no organization ${orgId}.`);
-  return issued;
+  return issued ?? refuseUnknown(orgId);
 }
 
 async function list({ database }: CommandContext, orgId: string) {
-  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  await requireOrganization(database, orgId);
   return { orgId, tokens: await listTokens(database, orgId) };
 }
 
@@ -119,10 +113,4 @@ async function revoke(context: CommandContext, tokenId: string, withDescendants:
     return { tokenId: id, parentId, name, last4, expiresAt, revoked: withDescendants };
   });
   return { tokenId, revoked: true, children };
-}
-
-/** Revokes a token with its entry in the audit trail. @throws {CommandRefused} if there is no such token. */
-export async function revokeRecorded(transaction: Querying, actor: Actor, tokenId: string): Promise<void> {
-  if (!(await revokeWithEntry(transaction, { actor }, tokenId)))
-    throw new CommandRefused(`There is no token ${tokenId}.`);
 }

@@ -1,12 +1,11 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
-import { showOrganization } from "../shared/organizations/organizations.ts";
 import { readThreshold } from "../shared/webhooks/low-balance.ts";
-import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/audited-changes.ts";
-import { listEvents, type WebhookEvent } from "../shared/webhooks/webhook-events.ts";
+import { listEvents } from "../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../shared/webhooks/webhooks.ts";
+import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/audited-changes.ts";
 import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
-import { CommandRefused, refuseErased } from "./command-refused.ts";
+import { CommandRefused, refuseErased, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const eventsDefault = 20;
@@ -34,7 +33,7 @@ export function addWebhookCommands(program: Command, org: Command, run: RunComma
   webhook
     .command("replay")
     .description("send an event again, under the same id")
-    .argument("<event>", "the event's id", parseEventId)
+    .argument("<event>", "the event's id", parseId("evt"))
     .action((eventId: string) => run((context) => replay(context, eventId)));
   webhook
     .command("remove")
@@ -45,7 +44,7 @@ export function addWebhookCommands(program: Command, org: Command, run: RunComma
 
 async function threshold(context: CommandContext, organizationId: string, below: number | "none" | undefined) {
   const { database, actor } = context;
-  const known = (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+  const { balanceMils } = await requireOrganization(database, organizationId);
   if (below !== undefined) {
     await inTransaction(database, async (transaction) => {
       await refuseErased(transaction, organizationId);
@@ -53,15 +52,16 @@ async function threshold(context: CommandContext, organizationId: string, below:
     });
   }
   const belowMils = await readThreshold(database, organizationId);
-  const { balanceMils } = known;
   return { orgId: organizationId, belowMils, balanceMils, isLow: belowMils !== null && balanceMils < belowMils };
 }
 
 async function list({ database }: CommandContext, organizationId: string, limit: number) {
-  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  await requireOrganization(database, organizationId);
   const webhook = (await readWebhook(database, organizationId)) ?? null;
-  const events = await listEvents(database, organizationId, limit);
-  return { orgId: organizationId, webhook, events: events.map(withoutOrganization) };
+  const events = (await listEvents(database, organizationId, limit)).map(
+    ({ organizationId: _organizationId, ...event }) => event,
+  );
+  return { orgId: organizationId, webhook, events };
 }
 
 async function replay({ database, actor }: CommandContext, eventId: string) {
@@ -75,20 +75,7 @@ async function replay({ database, actor }: CommandContext, eventId: string) {
 }
 
 async function remove({ database, actor }: CommandContext, organizationId: string) {
-  if (!(await showOrganization(database, organizationId))) refuseUnknown(organizationId);
+  await requireOrganization(database, organizationId);
   const removed = await inTransaction(database, (transaction) => dropWebhook(transaction, { actor, organizationId }));
   return { orgId: organizationId, removed };
-}
-
-function withoutOrganization({ organizationId: _organizationId, ...event }: WebhookEvent) {
-  return event;
-}
-
-function parseEventId(text: string): string {
-  if (/^evt_[0-7][0-9a-z]{25}$/.test(text)) return text;
-  throw new InvalidArgumentError("expected the id of an event, which begins with evt_");
-}
-
-function refuseUnknown(organizationId: string): never {
-  throw new CommandRefused(`There is no organization ${organizationId}.`);
 }

@@ -1,10 +1,11 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
-import { eraseAutoTopup } from "../../api/auto-topups/auto-topup.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
+import { eraseWebhook } from "../../shared/webhooks/webhooks.ts";
+import { eraseAutoTopup } from "../../api/auto-topups/auto-topup.ts";
 import {
   listSessions,
   sessionKeyOf,
@@ -13,8 +14,7 @@ import {
 } from "../../api/billing/session/session-keys.ts";
 import { listTokens } from "../../api/tokens/tokens.ts";
 import { rawAnswersKeyOf } from "../../worker/raw-answers/raw-answers.ts";
-import { eraseWebhook } from "../../shared/webhooks/webhooks.ts";
-import { listRecentSearches } from "./recent-searches.ts";
+import { listRecentSearches } from "./export-organization.ts";
 
 /**
  * Erases what the service has about an organization, except the numbers: the ledger keeps ids and amounts, the audit trail

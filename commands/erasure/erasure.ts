@@ -2,20 +2,17 @@ import { open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { recordAudit } from "../../shared/audit/audit.ts";
+import { inTransaction } from "../../shared/database/transaction.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
+import { revokeRecorded } from "../../api/organizations/audited-changes.ts";
+import { listTokens } from "../../api/tokens/tokens.ts";
+import { parseId } from "../argument-parsers.ts";
+import { suspendRecorded } from "../organizations.ts";
+import { announceIdentityChange } from "../publish-changes.ts";
+import { CommandRefused, requireOrganization, requireRedis } from "../refusals.ts";
+import type { CommandContext, RunCommand, Terminal } from "../run-command.ts";
 import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "./erase-organization.ts";
 import { exportOrganization } from "./export-organization.ts";
-import { inTransaction } from "../../shared/database/transaction.ts";
-import { showOrganization } from "../../shared/organizations/organizations.ts";
-import { listTokens } from "../../api/tokens/tokens.ts";
-import { protocolTimes } from "../../shared/protocol-times.ts";
-import { parseId } from "../argument-parsers.ts";
-import { CommandRefused } from "../command-refused.ts";
-import { suspendRecorded } from "../organizations.ts";
-import { requireRedis } from "../out-of-reach.ts";
-import { announceIdentityChange } from "../publish-changes.ts";
-import type { CommandContext, RunCommand } from "../run-command.ts";
-import type { Terminal } from "../terminal.ts";
-import { revokeRecorded } from "../tokens.ts";
 
 /** From then on no API takes a revoked token, also where the announcement was lost. */
 const revocationMs = 2_000;
@@ -50,7 +47,7 @@ export function addErasureCommands(org: Command, run: RunCommand, terminal: Term
 async function writeExport(context: CommandContext, terminal: Terminal, orgId: string, output: string | undefined) {
   const { database, actor } = context;
   await requireRedis(context);
-  if (!(await showOrganization(database, orgId))) throw new CommandRefused(`There is no organization ${orgId}.`);
+  await requireOrganization(database, orgId);
   const file = output === undefined ? undefined : await openNew(output);
   try {
     await recordAudit(database, actor, { action: "organization.exported", organizationId: orgId });
@@ -81,9 +78,8 @@ async function openNew(path: string) {
 async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }: { orgId: string; yes: boolean }) {
   const { database, redis, actor } = context;
   await requireRedis(context);
-  const organization = await showOrganization(database, orgId);
-  if (!organization) throw new CommandRefused(`There is no organization ${orgId}.`);
-  if (!yes) await confirm(terminal, orgId, organization.balanceMils);
+  const { balanceMils } = await requireOrganization(database, orgId);
+  if (!yes) await confirm(terminal, orgId, balanceMils);
   await close(context, orgId);
   await sleep(revocationMs);
   refuseOpen(await countOpen({ database, redis }, orgId));
@@ -129,7 +125,7 @@ async function close(context: CommandContext, orgId: string): Promise<void> {
     suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true }),
   );
   for (const { tokenId, revokedAt } of await listTokens(database, orgId))
-    if (!revokedAt) await inTransaction(database, (transaction) => revokeRecorded(transaction, actor, tokenId));
+    if (!revokedAt) await inTransaction(database, (transaction) => revokeRecorded(transaction, { actor }, tokenId));
   await announceIdentityChange(context);
 }
 

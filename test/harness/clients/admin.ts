@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { expect } from "vitest";
 import { createProgram, runAdmin } from "../../../commands/run-admin.ts";
-import type { Terminal } from "../../../commands/terminal.ts";
+import type { Terminal } from "../../../commands/run-command.ts";
 
 export interface CommandResult {
   exitCode: number;

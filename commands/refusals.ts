@@ -1,16 +1,35 @@
 import type { Redis } from "ioredis";
 import { type Config, StartRefused } from "../shared/config.ts";
-import { CommandRefused } from "./command-refused.ts";
-import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
+import type { Database } from "../shared/database/pool.ts";
+import type { Querying } from "../shared/database/transaction.ts";
 import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts";
+import { isErased, showOrganization } from "../shared/organizations/organizations.ts";
+import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 
 const redisTimeoutMs = 2_000;
-const usualPorts = { postgres: "5432", redis: "6379" };
 const redisError = /^(Stream isn't writeable|Connection is closed|Command timed out|LOADING|MASTERDOWN)/;
 /** A login that is refused, and a database that does not exist. */
 const refusedLogin = /^(28...|3D000)$/;
 /** The connection failed, or the server starts, stops, or has no connection left. */
 const goneState = /^(08...|57P0[1-5]|53...)$/;
+
+/** The command was refused. The message is the sentence that the operator gets, without a stack. */
+export class CommandRefused extends Error {}
+
+/** @throws {CommandRefused} if there is no such organization. */
+export async function requireOrganization(database: Database, organizationId: string) {
+  return (await showOrganization(database, organizationId)) ?? refuseUnknown(organizationId);
+}
+
+export function refuseUnknown(organizationId: string): never {
+  throw new CommandRefused(`There is no organization ${organizationId}.`);
+}
+
+/** @throws {CommandRefused} if the organization was erased: it never gets credit, tokens or a plan again. */
+export async function refuseErased(transaction: Querying, organizationId: string): Promise<void> {
+  if (await isErased(transaction, organizationId))
+    throw new CommandRefused(`The organization ${organizationId} was erased.`);
+}
 
 /** Postgres or Redis did not answer. The message names it with its address, and never has a name of a user or a password. */
 export class OutOfReach extends Error {}
@@ -42,15 +61,12 @@ export async function requireRedis({ redis, config }: { redis: Redis; config: Ad
 
 type Addresses = Pick<Config, "DATABASE_URL" | "REDIS_URL">;
 
-const advice = "and that the server runs and is reachable.";
-
-const postgresOutOfReach = ({ DATABASE_URL: url }: Addresses, reason: string) =>
+const outOfReach = (name: string, setting: keyof Addresses, usualPort: string) => (config: Addresses, reason: string) =>
   new OutOfReach(
-    `Postgres at ${addressOf(url, usualPorts.postgres)} is unreachable: ${reason}. Check DATABASE_URL, ${advice}`,
+    `${name} at ${addressOf(config[setting], usualPort)} is unreachable: ${reason}. Check ${setting}, and that the server runs and is reachable.`,
   );
-
-const redisOutOfReach = ({ REDIS_URL: url }: Addresses, reason: string) =>
-  new OutOfReach(`Redis at ${addressOf(url, usualPorts.redis)} is unreachable: ${reason}. Check REDIS_URL, ${advice}`);
+const postgresOutOfReach = outOfReach("Postgres", "DATABASE_URL", "5432");
+const redisOutOfReach = outOfReach("Redis", "REDIS_URL", "6379");
 
 /** Host and port alone. A Postgres URL may name a folder of sockets as its parameter `host`. */
 function addressOf(url: string, usualPort: string): string {

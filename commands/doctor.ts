@@ -1,0 +1,321 @@
+import { readdirSync } from "node:fs";
+import type { Command } from "commander";
+import type { Redis } from "ioredis";
+import { z } from "zod";
+import { ConfigError, type EngineConfig, type ProviderName, readConfig } from "../shared/config.ts";
+import { listPlans } from "../shared/credits/plans.ts";
+import type { Database } from "../shared/database/pool.ts";
+import { canBecomeMore } from "../shared/database/process-login.ts";
+import { sqlStateOf } from "../shared/database/transient-errors.ts";
+import { readOldestWaitMs } from "../shared/queue/turns.ts";
+import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
+import { Clock } from "../shared/redis/clock.ts";
+import { whenReady } from "../shared/redis/connect.ts";
+import type { ProviderHealth } from "../worker/providers/health-check.ts";
+import { describeLoss, marginsOf } from "./plans.ts";
+import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type Terminal } from "./run-command.ts";
+
+// Deadlines are times of Redis' clock. The other clocks only show in logs and in the ledger.
+const clockDifferenceMaxMs = 1_000;
+const longWaitMs = 5_000;
+const redisTimeoutMs = 3_000;
+const oldestVersions = { postgres: 15, redis: 7 };
+/** The share of maxmemory from which Redis counts as almost full. */
+const almostFull = 0.8;
+
+interface Report {
+  ok: boolean;
+  findings: Finding[];
+}
+
+/** What the doctor found out about one part. Searches are served despite a `warning`, and not with an `error`. */
+interface Finding {
+  part: "settings" | "postgres" | "redis" | "clocks" | "workers" | "providers" | "plans";
+  state: "ok" | "warning" | "error";
+  found: string;
+  /** How to fix it; null if there is nothing to do. */
+  advice: string | null;
+}
+
+const ok = (part: Finding["part"], found: string): Finding => ({ part, state: "ok", found, advice: null });
+const findingOf = (state: Finding["state"]) => (part: Finding["part"], found: string, advice: string) =>
+  ({ part, state, found, advice }) satisfies Finding;
+const warning = findingOf("warning");
+const failure = findingOf("error");
+
+/** A line for each finding, and below it the advice. */
+function formatFindings(findings: readonly Finding[]): string {
+  const line = ({ part, state, found, advice }: Finding) =>
+    `${state.padEnd(7)}  ${part.padEnd(9)}  ${found}\n${advice === null ? "" : `                    → ${advice}\n`}`;
+  return findings.map(line).join("");
+}
+
+export function addDoctorCommand(
+  program: Command,
+  { run, show, terminal }: { run: RunCommand; show: ShowResult; terminal: Terminal },
+): void {
+  program
+    .command("doctor")
+    .summary(
+      "examine settings, Postgres, Redis, clocks, workers, providers and plans; exit 1 if searches cannot be served",
+    )
+    .description(
+      "Examine everything Serpmill needs, and say how to fix each problem. Changes nothing, and costs nothing at the providers.",
+    )
+    .addHelpText("after", "\nExits with 0 if searches can be served, warnings included, and with 1 otherwise.")
+    .action(async () => {
+      const toText = ({ findings }: Report) => formatFindings(findings);
+      const exitCode = ({ ok: isServing }: Report) => (isServing ? 0 : exitCodes.refused);
+      const wrong = wrongSettings(terminal);
+      if (wrong.length === 0) return run(examine, { toText, exitCode });
+      show(toReport(wrong), toText);
+      terminal.exitCode = exitCodes.refused;
+    });
+}
+
+function wrongSettings({ environment }: Terminal): Finding[] {
+  try {
+    readConfig(environment);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.lines.map((line) => failure("settings", line, "See docs/operating/configuration.md."));
+  }
+}
+
+async function examine({ config, database, redis }: CommandContext): Promise<Report> {
+  const [postgres, inRedis, providers] = await Promise.all([
+    examinePostgres(database),
+    examineRedis(redis, config.REDIS_URL),
+    examineProviders(config),
+  ]);
+  const { clock } = inRedis;
+  const workers = clock ? await examineWorkers(redis, clock) : [];
+  const isReadable = postgres.findings.every(({ state }) => state !== "error");
+  const plans = isReadable ? await examinePlans(database, config.SERP_PROVIDERS) : [];
+  const aheadMs = { Postgres: postgres.aheadMs, Redis: clock && clock.nowMs() - Date.now() };
+  return toReport([
+    ok("settings", "all valid"),
+    ...postgres.findings,
+    ...inRedis.findings,
+    examineClocks(aheadMs),
+    ...workers,
+    ...providers,
+    ...plans,
+  ]);
+}
+
+const toReport = (findings: Finding[]): Report => ({ ok: findings.every(({ state }) => state !== "error"), findings });
+
+const undefinedTable = "42P01";
+const migrations = new URL("../shared/database/migrations/", import.meta.url);
+
+const stateRow = z.object({ version: z.coerce.number(), at_ms: z.number(), is_replica: z.boolean() });
+
+/** @returns findings about Postgres, and by how much its clock is ahead of this machine's, if it answered. */
+async function examinePostgres(database: Database): Promise<{ findings: Finding[]; aheadMs?: number }> {
+  try {
+    await database.query("select 1"); // So that connecting does not count as a difference of the clocks.
+    const askedAtMs = Date.now();
+    const { rows } = await database.query(
+      `select current_setting('server_version_num') as version, pg_is_in_recovery() as is_replica,
+         extract(epoch from clock_timestamp())::float8 * 1000 as at_ms`,
+    );
+    const state = stateRow.parse(rows[0]);
+    const aheadMs = state.at_ms - (askedAtMs + Date.now()) / 2;
+    const findings = [
+      ...examinePostgresVersion(state),
+      await examineMigrations(database),
+      await examineRole(database),
+      await examineLogin(database),
+    ];
+    return { findings, aheadMs };
+  } catch (error) {
+    return { findings: [describeRefusal(error)] };
+  }
+}
+
+function examinePostgresVersion({ version, is_replica: isReplica }: z.infer<typeof stateRow>): Finding[] {
+  const major = Math.floor(version / 10_000);
+  const name = `Postgres ${major}.${version % 10_000}`;
+  if (isReplica) return [failure("postgres", `${name}, a read-only replica`, "Point DATABASE_URL to the primary.")];
+  if (major >= oldestVersions.postgres) return [ok("postgres", name)];
+  return [failure("postgres", name, `Use Postgres ${oldestVersions.postgres} or newer.`)];
+}
+
+async function examineMigrations(database: Database): Promise<Finding> {
+  const numbers = readdirSync(migrations).map((name) => Number.parseInt(name, 10));
+  const newest = Math.max(...numbers);
+  const applied = await readNewestMigration(database);
+  if (applied === newest) return ok("postgres", `migrations up to date (${newest})`);
+  if (applied > newest) {
+    const advice = "Upgrade the processes, or see the changelog about rolling back.";
+    return warning("postgres", `migration ${applied} is of a newer version`, advice);
+  }
+  const pending = numbers.filter((number) => number > applied).length;
+  return failure("postgres", `pending migrations: ${pending}`, "Run npm run migrate.");
+}
+
+async function readNewestMigration(database: Database): Promise<number> {
+  try {
+    const { rows } = await database.query("select coalesce(max(version), 0)::int as newest from migrations");
+    return z.object({ newest: z.number() }).parse(rows[0]).newest;
+  } catch (error) {
+    if (sqlStateOf(error) === undefinedTable) return 0;
+    throw error;
+  }
+}
+
+const refusedRow = z.object({ refused: z.int() });
+
+async function examineRole(database: Database): Promise<Finding> {
+  const { rows } = await database.query(
+    `select count(*)::int as refused from pg_proc
+     where pronamespace = 'public'::regnamespace and not has_function_privilege(oid, 'execute')
+       and proname in ('decide_searches', 'charge_alone', 'limit_organization', 'limit_token', 'reverse_charges', 'grant_credit', 'correct_credit', 'topup')`,
+  );
+  if (refusedRow.parse(rows[0]).refused === 0) return ok("postgres", "the role serpmill has its privileges");
+  return failure("postgres", "the role serpmill lacks privileges", "Run npm run migrate, which repairs them.");
+}
+
+async function examineLogin(database: Database): Promise<Finding> {
+  const client = await database.connect();
+  try {
+    if (!(await canBecomeMore(client))) return ok("postgres", "the login can do no more than the processes need");
+  } finally {
+    client.release();
+  }
+  const advice = "Give the processes their own login: docs/operating/datastores.md#users";
+  return warning("postgres", "the login can do more than the processes need", advice);
+}
+
+function describeRefusal(error: unknown): Finding {
+  const message = error instanceof Error ? error.message : String(error);
+  if (/role "serpmill" does not exist|permission denied/.test(message)) {
+    return failure("postgres", message, "Run npm run migrate, which creates or repairs the role and its privileges.");
+  }
+  const advice = "Check DATABASE_URL, and that the server runs and is reachable.";
+  return failure("postgres", message || "unreachable", advice);
+}
+
+/** @returns findings about Redis, and its clock if it answered. */
+async function examineRedis(redis: Redis, url: string): Promise<{ findings: Finding[]; clock?: Clock }> {
+  let refusal = "no answer";
+  const noteRefusal = (error: Error) => (refusal = error.message);
+  redis.on("error", noteRefusal);
+  try {
+    if (!(await whenReady(redis, redisTimeoutMs))) return { findings: [unreachable(refusal)] };
+    const clock = new Clock();
+    await clock.read(redis);
+    const info = readInfo(await redis.info());
+    const findings = [examineRedisVersion(info), examineEviction(info), examinePersistence(info), examinePassword(url)];
+    return { findings, clock };
+  } catch (error) {
+    return { findings: [unreachable(error instanceof Error ? error.message : refusal)] };
+  } finally {
+    redis.off("error", noteRefusal);
+  }
+}
+
+const unreachable = (found: string) =>
+  failure("redis", found, "Check REDIS_URL, and that the server runs and is reachable.");
+
+type Info = (name: string) => string;
+
+/** `name:value` lines, as INFO writes them. */
+function readInfo(text: string): Info {
+  const values = new Map(text.split("\r\n").map((line) => [line.split(":", 1)[0], line.slice(line.indexOf(":") + 1)]));
+  return (name) => values.get(name) ?? "";
+}
+
+function examineRedisVersion(info: Info): Finding {
+  const valkey = info("valkey_version");
+  const name = valkey === "" ? `Redis ${info("redis_version")}` : `Valkey ${valkey}`;
+  if (info("redis_mode") === "cluster")
+    return failure("redis", `${name}, a cluster`, "Use a single Redis or Valkey: docs/operating/datastores.md#redis");
+  if (info("role") !== "master")
+    return failure("redis", `${name}, a read-only replica`, "Point REDIS_URL to the primary.");
+  if (Number.parseInt(info("redis_version"), 10) >= oldestVersions.redis) return ok("redis", name);
+  return failure("redis", name, `Use Redis ${oldestVersions.redis} or newer, or Valkey.`);
+}
+
+function examineEviction(info: Info): Finding {
+  const [policy, max, used] = [info("maxmemory_policy"), Number(info("maxmemory")), Number(info("used_memory"))];
+  if (policy !== "noeviction")
+    return failure(
+      "redis",
+      `evicts keys (${policy})`,
+      "Set maxmemory-policy noeviction: an evicted key is a lost hold or answer.",
+    );
+  if (max === 0) return warning("redis", "has no maxmemory", "Set maxmemory: docs/operating/datastores.md#redis");
+  const found = `evicts nothing, uses ${Math.round((100 * used) / max)} % of maxmemory`;
+  if (used < almostFull * max) return ok("redis", found);
+  return warning("redis", found, "Raise maxmemory: a full Redis rejects new searches.");
+}
+
+function examinePersistence(info: Info): Finding {
+  if (info("aof_enabled") !== "1")
+    return warning("redis", "keeps no append-only file", "Set appendonly yes: docs/operating/datastores.md#redis");
+  if (info("aof_last_write_status") === "ok") return ok("redis", "keeps an append-only file");
+  return failure("redis", "cannot write its append-only file", "Check the log of Redis. Its disk may be full.");
+}
+
+function examinePassword(url: string): Finding {
+  if (new URL(url).password !== "") return ok("redis", "requires a password");
+  return warning("redis", "requires no password", "Give it users: docs/operating/datastores.md#users");
+}
+
+/** @param aheadMs by how much each clock is ahead of this machine's. */
+function examineClocks(aheadMs: Record<string, number | undefined>): Finding {
+  const known = [0, ...Object.values(aheadMs).filter((ahead) => ahead !== undefined)];
+  const differenceMs = Math.round(Math.max(...known) - Math.min(...known));
+  const found = `this machine, ${Object.keys(aheadMs).join(" and ")} differ by ${differenceMs} ms at most`;
+  if (differenceMs <= clockDifferenceMaxMs) return ok("clocks", found);
+  return warning("clocks", found, "Synchronize the clocks of all machines (NTP).");
+}
+
+/** Whether workers take searches, by their heartbeats and the queue. @throws if Redis does not answer. */
+async function examineWorkers(redis: Redis, clock: Clock): Promise<Finding[]> {
+  const { workers, slots } = await readWorkerCapacity(redis, clock.nowMs());
+  if (workers === 0)
+    return [
+      failure("workers", "no heartbeat", "Start a worker: npm run worker. If one runs, check its log and /readyz."),
+    ];
+  const waitMs = await readOldestWaitMs(redis, clock.nowMs());
+  const found = `${workers} with ${slots} slots; the oldest search has waited ${Math.round(waitMs)} ms`;
+  if (waitMs < longWaitMs) return [ok("workers", found)];
+  return [warning("workers", found, "Start more workers, or check whether the providers are slow.")];
+}
+
+/** The health of each provider of SERP_PROVIDERS. One that works is enough to serve searches. */
+async function examineProviders(config: EngineConfig): Promise<Finding[]> {
+  // Loaded on demand, as in the command `providers check`.
+  const { checkProvidersHealth } = await import("../worker/providers/health-check.ts");
+  const all = await checkProvidersHealth(config);
+  const isServed = all.some(({ problem }) => problem === null);
+  return all.map((health) => examineProvider(health, isServed));
+}
+
+function examineProvider({ provider, problem, balance }: ProviderHealth, isServed: boolean): Finding {
+  if (problem !== null) {
+    const advice = `See npm run admin -- providers check, and docs/operating/providers.md.`;
+    const found = `${provider} ${problem}`;
+    return isServed ? warning("providers", found, advice) : failure("providers", found, advice);
+  }
+  if (provider === "sandbox")
+    return warning("providers", "sandbox makes answers up", "Set SERP_PROVIDERS before you charge for answers.");
+  return ok("providers", balance === null ? provider : `${provider}, ${balance} left`);
+}
+
+/** Plans that sell searches below what the configured providers take for them. @throws if Postgres does not answer. */
+async function examinePlans(database: Database, providers: readonly ProviderName[]): Promise<Finding[]> {
+  const advice =
+    "Give it a higher price, --price-per-page or --max-depth: docs/operating/providers.md#prices-and-margin-by-depth";
+  const margins = (await listPlans(database)).map((plan) => ({ plan, ...marginsOf(plan, providers) }));
+  const losses = margins.flatMap(({ plan, belowCost }) =>
+    belowCost.map((loss) => warning("plans", describeLoss(plan.code, loss), advice)),
+  );
+  const unknown = [...new Set(margins.flatMap(({ unknownCost }) => unknownCost))];
+  const known = losses.length > 0 ? losses : [ok("plans", "no plan sells a search below a known cost")];
+  return [...known, ...unknown.map((provider) => ok("plans", `the cost of a search at ${provider} is unknown`))];
+}
