@@ -1,14 +1,17 @@
-import { createMcpHandler } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  type Server,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
 import type { Request as HttpRequest, Response as HttpResponse } from "express";
+import { z } from "zod";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { Identify } from "../identify.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
-import { Cancellation } from "./cancellation.ts";
 import { openHostCheck } from "./host-check.ts";
-import { McpRequest } from "./mcp-request.ts";
-import { answerInJson, isAnsweredInJson } from "./older-revisions.ts";
-import { methodOf, readMessage } from "./read-message.ts";
-import { rejectForeignHost, rejectListening } from "./rejections.ts";
+import { Cancellation, McpRequest } from "./mcp-request.ts";
+import { methodOf, readMessage, rejectForeignHost, rejectListening } from "./read-message.ts";
 import { createToolServer, type ToolParts } from "./tool-server.ts";
 import { writeAnswer } from "./write-answer.ts";
 
@@ -68,4 +71,34 @@ function toWebRequest({ headers }: HttpRequest): Request {
     if (value !== undefined) known.push([name, String(value)]);
   }
   return new Request("http://localhost/mcp", { method: "POST", headers: known });
+}
+
+const progressMessage = z.object({
+  params: z.object({ _meta: z.object({ progressToken: z.union([z.string(), z.number()]) }) }),
+});
+
+/**
+ * Whether a message is of a revision before 2026-07-28 and gets no progress notifications. The protocol allows JSON or a stream
+ * of events. The SDK's handler always answers these revisions with a stream, even if it has one event, and passes it through a
+ * second one. Only progress needs a stream.
+ */
+async function isAnsweredInJson(request: Request, message: unknown): Promise<boolean> {
+  // The current revision requires this header, so its messages are left to the SDK's handler without checking them twice.
+  if (request.headers.has("mcp-method") || progressMessage.safeParse(message).success) return false;
+  return isLegacyRequest(request, message);
+}
+
+/** Answers such a message. Once `cancelled` is aborted, the answer is an empty stream: a cancelled request gets no message. */
+async function answerInJson(
+  server: Server,
+  request: Request,
+  message: unknown,
+  cancelled: AbortSignal,
+): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  const { promise: cancellation, resolve } = Promise.withResolvers<Response>();
+  const nothing = () => resolve(new Response(null, { headers: { "content-type": "text/event-stream" } }));
+  cancelled.addEventListener("abort", nothing, { once: true });
+  return Promise.race([transport.handleRequest(request, { parsedBody: message }), cancellation]);
 }

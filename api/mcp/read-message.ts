@@ -1,20 +1,28 @@
+import { ProtocolErrorCode } from "@modelcontextprotocol/server";
 import type { Request, Response } from "express";
 import { z } from "zod";
 import { CallerError } from "../../shared/errors.ts";
+import { recordError } from "../errors.ts";
 import { readJson } from "../http/read-json.ts";
-import { rejectBatch, rejectUnreadable } from "./rejections.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
+import { sendJson } from "../http/send-json.ts";
+import type { ForeignReason } from "./host-check.ts";
+
+// The first of the codes that JSON-RPC leaves to implementations.
+const serverErrorCode = -32_000;
 
 /** Reads the body as JSON, within the same limits as REST. @returns undefined if it was rejected and answered. */
 export async function readMessage(request: Request, response: Response): Promise<unknown> {
   try {
     const message = await readJson(request);
     if (!Array.isArray(message)) return message;
-    rejectBatch(request, response);
   } catch (error) {
     if (!(error instanceof CallerError)) throw error;
-    rejectUnreadable(request, response, error);
+    return rejectUnreadable(request, response, error);
   }
-  return undefined;
+  const message = "Batches are not supported; send each message in a separate request.";
+  const code = ProtocolErrorCode.InvalidRequest;
+  return reject(request, response, { status: 400, code, message, reason: "batch_not_supported" });
 }
 
 const methodMessage = z.object({ method: z.string().regex(/^[a-z]{1,20}(\/[a-z_]{1,20}){0,2}$/i) });
@@ -22,4 +30,45 @@ const methodMessage = z.object({ method: z.string().regex(/^[a-z]{1,20}(\/[a-z_]
 /** A message's method for the log. Anything that does not look like a method is `other`: the caller's text is not logged. */
 export function methodOf(message: unknown): string {
   return methodMessage.safeParse(message).data?.method ?? "other";
+}
+
+export function rejectForeignHost(request: Request, response: Response, reason: ForeignReason): void {
+  const message = "Host or Origin is not allowed; the operator can add it to PUBLIC_URL or MCP_ALLOWED_HOSTS.";
+  reject(request, response, { status: 403, code: serverErrorCode, message, reason });
+}
+
+const statusOf: Record<string, number> = {
+  json_not_accepted: 406,
+  body_too_large: 413,
+  content_type_not_json: 415,
+  charset_not_utf8: 415,
+  content_encoding_unsupported: 415,
+};
+
+function rejectUnreadable(request: Request, response: Response, error: CallerError): void {
+  const reason = String(error.details.reason);
+  const status = statusOf[reason] ?? 400;
+  const code = status === 400 ? ProtocolErrorCode.ParseError : serverErrorCode;
+  reject(request, response, { status, code, message: error.message, reason });
+}
+
+const withId = z.object({ id: z.union([z.string(), z.number()]) });
+
+/** Rejects `subscriptions/listen`, for which the SDK would open a stream: nothing here ever changes. */
+export function rejectListening(request: Request, response: Response, message: unknown): void {
+  const { data } = withId.safeParse(message);
+  const error = { code: ProtocolErrorCode.MethodNotFound, message: "Method not found" };
+  sendJson(request, response, 404, JSON.stringify({ jsonrpc: "2.0", id: data?.id ?? null, error }));
+}
+
+/** Answers with a JSON-RPC error without an id, as the protocol requires where no message could be read. */
+function reject(
+  request: Request,
+  response: Response,
+  { status, code, message, reason }: { status: number; code: number; message: string; reason: string },
+): void {
+  recordError(response, new CallerError("bad_request", { reason }));
+  const { requestId } = requestScopeOf(response);
+  const error = { code, message, data: { requestId, reason } };
+  sendJson(request, response, status, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
 }

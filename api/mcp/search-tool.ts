@@ -1,4 +1,4 @@
-import type { ServerContext } from "@modelcontextprotocol/server";
+import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
 import { CallerError } from "../../shared/errors.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
@@ -8,11 +8,15 @@ import type { Delivery } from "../search/delivery.ts";
 import { newSearchRequest } from "../search/search-request.ts";
 import { AnswerCopies } from "./answer-copies.ts";
 import type { McpRequest } from "./mcp-request.ts";
-import { sendProgress } from "./progress.ts";
-import type { ToolAnswer } from "./tool-result.ts";
 
 const keyField = "serpmill/idempotencyKey";
 const replayedField = "serpmill/idempotencyReplayed";
+
+/** How a tool call ended: its result, and the outcome for the metric. */
+export interface ToolAnswer {
+  outcome: string;
+  result: CallToolResult;
+}
 
 export interface SearchToolParts {
   search: Pick<Search, "run">;
@@ -38,7 +42,7 @@ export async function callSearch(
 
   Object.assign(logFields, answerLogFields(answer));
   const copies = new AnswerCopies(answer.body);
-  mcpRequest.beginDelivery({ copies, flushed: delivery.begin(searchRequest, response, answer.payable) });
+  mcpRequest.delivery = { copies, flushed: delivery.begin(searchRequest, response, answer.payable) };
   // With progress notifications the headers have been sent already.
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);
@@ -54,4 +58,27 @@ function readKey({ mcpReq }: ServerContext): string | undefined {
   if (key === undefined || (typeof key === "string" && isIdempotencyKey(key))) return key;
   const message = "Expected 1 to 255 visible ASCII characters.";
   throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
+}
+
+const intervalMs = 1_000;
+
+/**
+ * Sends a progress notification every second until the deadline, if the client asked for progress.
+ * @returns a function that stops it.
+ */
+export function sendProgress({ mcpReq }: ServerContext, timeoutMs: number): () => void {
+  const { _meta: meta } = mcpReq;
+  const progressToken = meta?.progressToken;
+  if (progressToken === undefined) return () => undefined;
+  const last = Math.ceil(timeoutMs / intervalMs);
+  let progress = 0;
+  const timer = setInterval(() => {
+    progress += 1;
+    const message = `Searching for ${progress} s, at most ${last} s.`;
+    const params = { progressToken, progress, message };
+    // A notification fails only if the client has disconnected.
+    void mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
+    if (progress >= last) clearInterval(timer);
+  }, intervalMs);
+  return () => clearInterval(timer);
 }

@@ -6,20 +6,20 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
-import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
-import { errorBody } from "../../shared/errors.ts";
+import { CallerError, errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { chargingRule } from "../charging-rule.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
 import { publicAddress } from "../http/public-address.ts";
+import { setRateLimitHeaders } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
+import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
-import { callSearch, type SearchToolParts } from "./search-tool.ts";
-import { type ToolAnswer, toToolResult } from "./tool-result.ts";
+import { callSearch, type SearchToolParts, type ToolAnswer } from "./search-tool.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
-import { callUsage, type UsageToolParts } from "./usage-tool.ts";
 
 const toolsListTtlMs = 300_000;
 
@@ -28,7 +28,8 @@ const instructions = `Searches Google for a price per answer. Prices are in mils
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-export interface ToolParts extends SearchToolParts, UsageToolParts {
+export interface ToolParts extends SearchToolParts {
+  readUsage: ReadUsage;
   metrics: Metrics;
   log: Log;
   config: Config;
@@ -81,6 +82,25 @@ async function callTool(
   }
 }
 
+/** The usage tool: the same answer as `GET /v1/usage`. */
+async function callUsage(
+  { readUsage, log }: ToolParts,
+  { scope, caller, response }: McpRequest,
+  args: Record<string, unknown>,
+): Promise<ToolAnswer> {
+  const [unknownField] = Object.keys(args);
+  if (unknownField !== undefined) {
+    const message = "Unknown field. This tool has no arguments.";
+    throw new CallerError("bad_request", { issues: [{ path: unknownField, message }] });
+  }
+  const usage = await readUsage(caller).catch((error: unknown) => {
+    throw toUsageError(log, scope.requestId, error);
+  });
+  if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
+  scope.logFields.outcome = "answered";
+  return { outcome: "answered", result: toToolResult(serializeUsage(caller, usage)) };
+}
+
 /** An error as a tool result: the same body as in REST, and a hint for the model. */
 function toErrorAnswer(
   { log, config }: ToolParts,
@@ -97,4 +117,9 @@ function toErrorAnswer(
   const { content, ...result } = toToolResult(JSON.stringify(errorBody(requestId, error.code, shown)));
   const hint: CallToolResult["content"][number] = { type: "text", text: errorHint(error, topupUrl) };
   return { outcome: error.code, result: { ...result, content: [...content, hint], isError: true } };
+}
+
+/** A REST body as a tool result: parsed, and as text for clients that do not read structured content. */
+function toToolResult(body: string): CallToolResult {
+  return { content: [{ type: "text", text: body }], structuredContent: JSON.parse(body) };
 }

@@ -1,13 +1,12 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { chargingRule } from "../charging-rule.ts";
 import type { Plan } from "../../shared/credits/plans.ts";
 import { errorBodySchema } from "../../shared/errors.ts";
 import type { Scope } from "../../shared/organizations/organizations.ts";
 import { organicPerPage } from "../../shared/query/depth.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
 import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
-import { jsonSchemaOf } from "./json-schema.ts";
+import { chargingRule } from "../charging-rule.ts";
 import { usageResponseBody } from "../read-usage.ts";
 
 /** The tools by name, with the scope that each needs. Each has a second name for clients that do not allow a dot. */
@@ -18,9 +17,7 @@ export const toolNames = {
   usage_get: "usage",
 } as const satisfies Record<string, Scope>;
 
-export type ToolName = keyof typeof toolNames;
-
-export function isToolName(name: string): name is ToolName {
+export function isToolName(name: string): name is keyof typeof toolNames {
   return Object.hasOwn(toolNames, name);
 }
 
@@ -85,7 +82,23 @@ const describePrice = ({ priceMils, pricePerPageMils }: Plan) =>
     ? `${priceMils} mils (1000 mils are 1 USD) at any depth`
     : `${pricePerPageMils} mils (1000 mils are 1 USD) for each ${organicPerPage} results that \`depth\` asks for, begun ones included`;
 
-/** The JSON Schema of the schema that REST validates with. The protocol requires an object at the root, even of a union. */
+/**
+ * The JSON Schema (2020-12) of what the schema of REST accepts (`input`) or produces (`output`), without `$schema`: MCP uses this
+ * dialect by default. The protocol requires an object at the root, even of a union.
+ */
 function objectSchema(schema: z.ZodType, io: "input" | "output"): Tool["inputSchema"] {
-  return { ...jsonSchemaOf(schema, io), type: "object" };
+  const { $schema: _, ...json }: Record<string, unknown> = z.toJSONSchema(schema, {
+    io,
+    override: ({ zodSchema, jsonSchema }) => {
+      // zod drops the default of a field that is transformed afterwards; its metadata has it.
+      const fallback = z.globalRegistry.get(zodSchema)?.default;
+      if (fallback !== undefined) jsonSchema.default = fallback;
+      // zod adds these bounds to every integer.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      // Fields may be added to an answer, and clients keep its schema: they must accept fields that they do not know.
+      if (io === "output") delete jsonSchema.additionalProperties;
+    },
+  });
+  return { ...json, type: "object" };
 }

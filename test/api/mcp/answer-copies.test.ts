@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { shortText } from "../../../api/mcp/short-text.ts";
+import { shortText } from "../../../api/mcp/answer-copies.ts";
 import { type Result, type SiteLink, resultTypes } from "../../../shared/results.ts";
 
 /** A text that may look like JSON, or like the end of a string in it. */
