@@ -8,6 +8,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type GuardedProcess, type GuardedProcessOptions, startGuardedProcess } from "./guarded-process.ts";
@@ -59,12 +60,28 @@ export class ServerNotStarted extends Error {}
 /**
  * Starts the program and waits until it accepts connections. If another program takes a chosen port first, it retries with
  * another port.
- * @throws {ServerNotStarted} if it ends before that, or is not ready after 60 s.
+ * @returns the server without its address. `stop()` also deletes its throwaway folder.
+ * @throws {ServerNotStarted} if it ends before that, or is not ready after 60 s. A throwaway folder is deleted then.
  */
-export async function startServer(
-  program: ServerProgram,
-  fixedPort?: number,
-): Promise<{ child: GuardedProcess; port: number }> {
+export async function startServer(program: ServerProgram, fixedPort?: number): Promise<Omit<LocalServer, "url">> {
+  const { folder, throwawayFolder } = program;
+  const remove = async () => {
+    if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
+  };
+  try {
+    const { child, port } = await startOnPort(program, fixedPort);
+    const stop = async () => {
+      await child.stop();
+      await remove();
+    };
+    return { port, pid: child.pid, folder, exited: child.exited, kill: child.kill, stop };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function startOnPort(program: ServerProgram, fixedPort: number | undefined) {
   await waitForRelease(program);
   for (let starts = 1; ; starts += 1) {
     const port = fixedPort ?? (await freePort());
@@ -126,16 +143,7 @@ function isAlive(pid: number | undefined): boolean {
 }
 
 async function startOnce(program: ServerProgram, port: number): Promise<{ child?: GuardedProcess; log: string }> {
-  const {
-    name: _name,
-    command,
-    args,
-    readyLine,
-    folder,
-    pidFile: _pidFile,
-    workFolder: _workFolder,
-    ...options
-  } = program;
+  const { command, args, readyLine, folder, ...options } = program;
   const logPath = join(folder, "log");
   const logFile = openSync(logPath, "w", 0o600);
   const child = await startGuardedProcess(command, args(port), { ...options, stdio: ["ignore", logFile, logFile] });

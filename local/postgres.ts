@@ -24,13 +24,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
   const durable = options.durable ?? false;
   const install = await preparePostgresInstall(options);
   const throwawayFolder = options.folder === undefined ? install.folder : undefined;
-  const remove = async () => {
-    if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
-  };
   try {
     const data = join(install.folder, "data");
     if (!existsSync(data)) await initialise(install, data, durable);
-    const { child, port } = await startServer(
+    const server = await startServer(
       {
         name: "Postgres",
         command: join(install.programs, "bin", "postgres"),
@@ -47,17 +44,13 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
       },
       options.port,
     );
-    const stop = async () => {
-      await child.stop();
-      await remove();
-    };
-    const url = await openDatabase(install, port).catch(async (error: unknown) => {
-      await stop();
+    const url = await openDatabase(install, server.port).catch(async (error: unknown) => {
+      await server.stop();
       throw error;
     });
-    return { url, port, pid: child.pid, folder: install.folder, exited: child.exited, kill: child.kill, stop };
+    return { ...server, url };
   } catch (error) {
-    await remove();
+    if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
     throw explainVersion(error, install.folder);
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findRedisBinary } from "./redis-binary.ts";
@@ -33,43 +33,30 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis
   const binary = await findRedisBinary(options.downloadFolder, options.say);
   const folder = await folderOf(options.folder);
   const users = options.withUsers ? newUsers(folder) : undefined;
-  const throwawayFolder = options.folder === undefined ? folder : undefined;
-  const remove = async () => {
-    if (throwawayFolder !== undefined) await rm(throwawayFolder, { recursive: true, force: true });
+  const server = await startServer(
+    {
+      name: "Redis",
+      command: users ? "/bin/sh" : binary.command,
+      env: users ? { ...process.env, ...binary.env, ...users } : binary.env,
+      args: (chosen) => [
+        ...(users ? [startScript, binary.command] : []),
+        ...redisArgs(folder, chosen, options.durable ?? false),
+        ...(options.extraArgs ?? []),
+      ],
+      readyLine: "Ready to accept connections",
+      folder,
+      pidFile: pidFileOf(folder),
+      workFolder: folder,
+      throwawayFolder: options.folder === undefined ? folder : undefined,
+    },
+    options.port,
+  );
+  const url = `redis://127.0.0.1:${server.port}`;
+  const urls = {
+    api: users ? urlOf(url, "api", users.REDIS_API_PASSWORD) : url,
+    worker: users ? urlOf(url, "worker", users.REDIS_WORKER_PASSWORD) : url,
   };
-  try {
-    const { child, port } = await startServer(
-      {
-        name: "Redis",
-        command: users ? "/bin/sh" : binary.command,
-        env: users ? { ...process.env, ...binary.env, ...users } : binary.env,
-        args: (chosen) => [
-          ...(users ? [startScript, binary.command] : []),
-          ...redisArgs(folder, chosen, options.durable ?? false),
-          ...(options.extraArgs ?? []),
-        ],
-        readyLine: "Ready to accept connections",
-        folder,
-        pidFile: pidFileOf(folder),
-        workFolder: folder,
-        throwawayFolder,
-      },
-      options.port,
-    );
-    const stop = async () => {
-      await child.stop();
-      await remove();
-    };
-    const url = `redis://127.0.0.1:${port}`;
-    const urls = {
-      api: users ? urlOf(url, "api", users.REDIS_API_PASSWORD) : url,
-      worker: users ? urlOf(url, "worker", users.REDIS_WORKER_PASSWORD) : url,
-    };
-    return { url, urls, port, pid: child.pid, folder, exited: child.exited, kill: child.kill, stop };
-  } catch (error) {
-    await remove();
-    throw error;
-  }
+  return { ...server, url, urls };
 }
 
 const startScript = join(import.meta.dirname, "..", "deploy", "redis", "start.sh");

@@ -13,8 +13,7 @@ import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
-import { begin, print, printBox, say, warn } from "./start-output.ts";
-import { answerSignal, end, isStopping, stopAtEnd } from "./stop-all.ts";
+import { begin, fail, print, printBox, say, warn } from "./start-output.ts";
 import type { LocalServer } from "./local-server.ts";
 import {
   exitMessage,
@@ -27,10 +26,18 @@ import {
 const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
 const workerPollMs = 50;
+const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
+const repeatedSignalMs = 1_000;
 
 // `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
 let isWatching = false;
 let folder = join(checkout, ".serpmill");
+
+// What was started is stopped in reverse, the worker first and Postgres last.
+const started: { name: string; stop: () => Promise<void> }[] = [];
+let stopping: Promise<void> | undefined;
+let stoppingSinceMs = 0;
+let stoppingName = "a step of the start";
 
 const help = `npm start: runs Serpmill on this machine until Ctrl-C.
 npm run dev: the same; restarts the API and the worker when a file changes, and shows their logs.
@@ -58,7 +65,7 @@ async function main(): Promise<void> {
   try {
     await startAll();
   } catch (error) {
-    if (!isStopping()) await end(1, reasonOf(error));
+    if (stopping === undefined) await end(1, reasonOf(error));
   }
 }
 
@@ -147,11 +154,8 @@ function useExisting(name: string, settingName: string, url: string): string {
 }
 
 function keepRunning(name: string, server: LocalServer): string {
-  stopAtEnd(name, server.stop);
-  void endWith(
-    server.exited,
-    (reason) => `${name} ended by itself (${reason}). Its log: ${join(server.folder, "log")}`,
-  );
+  const log = join(server.folder, "log");
+  void watchOver(name, server, (reason) => `${name} ended by itself (${reason}). Its log: ${log}`);
   say(name, `started on 127.0.0.1:${server.port} (data in ${shortened(server.folder)})`);
   return server.url;
 }
@@ -175,8 +179,7 @@ async function startOne(name: string, part: string, environment: NodeJS.ProcessE
     ...(isWatching && { watched: [join(checkout, part), join(checkout, "shared")], format: await openLogFormat() }),
     say: isWatching ? print : (line) => warn(name, line),
   });
-  stopAtEnd(name, child.stop);
-  void endWith(child.exited, (reason) => exitMessage(child, reason), child);
+  void watchOver(name, child, (reason) => exitMessage(child, reason));
   begin(name, `starting (log in ${shortened(logPath)})`);
   return child;
 }
@@ -207,14 +210,42 @@ async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): P
   print(`\nOperator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
 }
 
-/** If one of the processes ends by itself, stops all others and prints the reason. */
-async function endWith(
-  exited: Promise<string>,
+/** Stops a process at the end. If it ends by itself before, stops all others and prints the reason. */
+async function watchOver(
+  name: string,
+  { exited, stop, process: child }: Pick<LocalServer, "exited" | "stop"> & Partial<Pick<LoggedProcess, "process">>,
   describe: (reason: string) => string,
-  child?: LoggedProcess,
 ): Promise<void> {
+  started.push({ name, stop });
   const reason = await exited;
-  if (!isStopping()) await end(child?.process.exitCode || 1, describe(reason));
+  if (stopping === undefined) await end(child?.exitCode || 1, describe(reason));
+}
+
+/** Stops everything and ends this process. @param reason what went wrong; absent if it was asked to stop. */
+function end(exitCode: number, reason?: string): Promise<void> {
+  if (stopping === undefined) stoppingSinceMs = performance.now();
+  stopping ??= stopAll(exitCode, reason);
+  return stopping;
+}
+
+/** Ctrl-C may arrive twice, from the terminal and from npm. Only a later one is another press, which is answered too. */
+function answerSignal(): void {
+  if (stopping !== undefined && performance.now() - stoppingSinceMs > repeatedSignalMs)
+    warn("Stopping", `waiting for ${stoppingName}, which is killed after 5 s`);
+  void end(0);
+}
+
+// A process that is just starting is not on the list yet. Its guard stops it once this process has ended.
+async function stopAll(exitCode: number, reason?: string): Promise<void> {
+  if (reason !== undefined) fail(reason);
+  print("\nStopping");
+  setTimeout(() => process.exit(exitCode || 1), stopTimeoutMs);
+  for (let last = started.pop(); last !== undefined; last = started.pop()) {
+    stoppingName = last.name;
+    await last.stop();
+    say(last.name, "stopped");
+  }
+  process.exit(exitCode);
 }
 
 // Some errors, such as those of fetch, only say in their cause what failed.

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LocalServer, startServer } from "../../../local/local-server.ts";
@@ -23,7 +23,7 @@ export async function startPgbouncer(databaseUrl: string, settings: readonly str
   // As root, PgBouncer changes to a user that must be able to read and write here.
   await chmod(folder, 0o777);
   const user = process.getuid?.() === 0 ? ["user = nobody"] : [];
-  const { child, port } = await startServer({
+  const server = await startServer({
     name: "PgBouncer",
     command: "/bin/sh",
     // The port is chosen at the start, and PgBouncer reads it from its file.
@@ -56,11 +56,5 @@ export async function startPgbouncer(databaseUrl: string, settings: readonly str
     cwd: folder,
     throwawayFolder: folder,
   });
-  const url = new URL(databaseUrl);
-  url.port = String(port);
-  const stop = async () => {
-    await child.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
-  return { url: url.href, port, pid: child.pid, folder, exited: child.exited, kill: child.kill, stop };
+  return { ...server, url: Object.assign(new URL(databaseUrl), { port: server.port }).href };
 }

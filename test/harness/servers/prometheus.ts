@@ -45,7 +45,7 @@ export async function startPrometheus(options: {
   const [configFile, dataFolder] = [join(folder, "prometheus.yml"), join(folder, "data")];
   try {
     await options.prepare?.(dataFolder);
-    const { child, port } = await startServer({
+    const server = await startServer({
       name: "Prometheus",
       command: program,
       args: (chosen) => {
@@ -59,19 +59,15 @@ export async function startPrometheus(options: {
       workFolder: folder,
       cwd: folder,
     });
-    const url = `http://127.0.0.1:${port}`;
+    const url = `http://127.0.0.1:${server.port}`;
     const stop = async () => {
-      await child.stop();
+      await server.stop();
       guarded.remove();
     };
     const get = async (path: string): Promise<unknown> => (await fetch(`${url}/api/v1/${path}`)).json();
     return {
+      ...server,
       url,
-      port,
-      pid: child.pid,
-      folder,
-      exited: child.exited,
-      kill: child.kill,
       stop,
       activeAlerts: async () =>
         activeAlerts.parse(await get("alerts")).data.alerts.map(({ labels }) => labels["alertname"] ?? ""),
