@@ -55,6 +55,8 @@ test.each([
     says: /Allowed choices are grant, charge, reversal/,
   },
   { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
+  { args: ["search", "raw", "org_1"], says: /expected the id of a search, which begins with req_/ },
+  { args: ["webhook", "replay", "req_1"], says: /expected an id that begins with evt_/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
   { args: ["fly"], says: /unknown command 'fly'/ },
   { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
@@ -104,18 +106,11 @@ test.each(["zsh", "fish"])("the script for %s has the words of every command", a
 });
 
 test.each([
-  { args: [], lists: ["org", "credit", "token", "plan", "providers", "ledger"] },
+  { args: [], lists: ["org", "credit", "token", "plan", "providers", "ledger", "Exit codes: 0 done"] },
   { args: ["org"], lists: ["create", "show", "suspend", "resume"] },
-  { args: ["org", "create"], lists: ["--name", "--plan", "--credit"] },
-  { args: ["credit", "grant"], lists: ["<org>", "<mils>", "--id", "--reason"] },
-  { args: ["credit", "topups-check"], lists: ["--days"] },
-  { args: ["token"], lists: ["issue", "list", "revoke"] },
-  { args: ["token", "issue"], lists: ["<org>", "--name", "--scopes", "--expires"] },
-  { args: ["plan", "set"], lists: ["<code>", "--price", "--limit", "--window", "--concurrency", "--operations"] },
-  { args: ["plan", "set"], lists: ["--price-per-page", "instead of --price", "--max-depth"] },
-  { args: ["plan", "assign"], lists: ["<org>", "<code>"] },
-  { args: ["ledger", "verify"], lists: ["every invariant"] },
-])("--help lists commands, arguments and options: $args", async ({ args, lists }) => {
+  { args: ["providers"], lists: ["check"] },
+  { args: ["plan", "list"], lists: ["--json"] },
+])("--help lists commands and options: $args", async ({ args, lists }) => {
   const { exitCode, stdout, stderr } = await runAdminHere([...args, "--help"], {});
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   for (const part of lists) expect(stdout).toContain(part);

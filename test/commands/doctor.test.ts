@@ -37,7 +37,7 @@ const withoutFile = { part: "redis", state: "warning", found: "keeps no append-o
 const usual = [withoutMaximum, withoutFile, withoutPassword, sandboxOnly];
 
 test("a service that serves searches gets exit code 0, and text with what could be better", async () => {
-  const { exitCode, stdout, stderr } = await new Operator(service).tryAtTerminal(120, "doctor");
+  const { exitCode, stdout, stderr } = await new Operator(service).tryAtTerminal({ columns: 120 }, "doctor");
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   expect(stdout).toMatch(/^ok {6} settings {3}all valid$/m);
   expect(stdout).toMatch(/^ok {6} postgres {3}Postgres \d+\.\d+$/m);
@@ -135,4 +135,44 @@ test("a provider that refuses our account is a warning beside another that works
   expect(beside.wrong).toContainEqual(expect.objectContaining({ part: "providers", state: "warning", found }));
   expect(alone).toMatchObject({ exitCode: 1 });
   expect(alone.wrong).toContainEqual(expect.objectContaining({ part: "providers", state: "error", found }));
+});
+
+test("a plan below what its providers take is named with the figures, and a provider without a price as unknown", async () => {
+  const settings = { SERP_PROVIDERS: "serper,searxng", SERPER_BASE_URL: "http://127.0.0.1:1" };
+  const { stdout } = await new Operator(service, settings).try("doctor");
+  const { findings } = report.parse(JSON.parse(stdout));
+  const sold =
+    "sells a search of depth 100 for 5 mils, but it costs 10 mils at serper; the plan loses money from depth 51 on";
+  const advice = expect.stringContaining("--price-per-page or --max-depth");
+  expect(findings.filter(({ part }) => part === "plans")).toEqual([
+    { part: "plans", state: "warning", found: `plan free ${sold}`, advice },
+    { part: "plans", state: "warning", found: `plan payg ${sold}`, advice },
+    { part: "plans", state: "ok", found: "the cost of a search at searxng is unknown", advice: null },
+  ]);
+});
+
+test("a plan that sells searches below what a provider takes is set, with the figures on stderr and in the result", async () => {
+  const providers = { SERP_PROVIDERS: "serper,dataforseo,searxng", SERPER_API_KEY: "" };
+  const setFor = async (...options: string[]) => {
+    const args = ["plan", "set", "margin", ...options, "--limit", "1", "--window", "1", "--concurrency", "1"];
+    const { exitCode, stdout, stderr } = await new Operator(service, providers).try(...args);
+    return { exitCode, stderr, ...z.looseObject({ belowCost: z.array(z.unknown()) }).parse(JSON.parse(stdout)) };
+  };
+  const unknown = "The cost of a search at searxng is unknown.\n";
+  expect(await setFor("--price", "5")).toMatchObject({
+    exitCode: 0,
+    belowCost: [
+      { provider: "serper", fromDepth: 51, depth: 100, priceMils: 5, costMils: 10 },
+      { provider: "dataforseo", fromDepth: 31, depth: 100, priceMils: 5, costMils: 15.5 },
+    ],
+    unknownCost: ["searxng"],
+    stderr:
+      "Warning: plan margin sells a search of depth 100 for 5 mils, but it costs 10 mils at serper; the plan loses money from depth 51 on.\n" +
+      "Warning: plan margin sells a search of depth 100 for 5 mils, but it costs 15.5 mils at dataforseo; the plan loses money from depth 31 on.\n" +
+      unknown,
+  });
+  const [shallow] = (await setFor("--price", "5", "--max-depth", "35")).belowCost;
+  expect(shallow).toMatchObject({ provider: "dataforseo", fromDepth: 31, depth: 35, costMils: 6.5 });
+  expect(await setFor("--price-per-page", "2")).toMatchObject({ exitCode: 0, belowCost: [], stderr: unknown });
+  expect(await setFor("--price", "0", "--operations", "usage.get")).toMatchObject({ belowCost: [], stderr: "" });
 });

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { runAdmin } from "../../commands/run-admin.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { listSessions, sessionSearchesOf } from "../../api/billing/session/session-keys.ts";
 import { beginErasure } from "../../commands/erasure/erase-organization.ts";
@@ -197,20 +196,8 @@ test("an erasure begins only if the operator types the id again, or says --yes",
   const { organizationId: orgId } = await service.organization();
   const { exitCode, stderr } = await operator.try("org", "erase", orgId);
   expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("Add --yes") });
-  const terminal = {
-    environment: {
-      DATABASE_URL: service.processDatabaseUrl,
-      REDIS_URL: service.redisServer.url,
-      SERP_PROVIDERS: "sandbox",
-    },
-    stdout: () => undefined,
-    stderr: () => undefined,
-    ask: async () => "another",
-    readLine: () => Promise.resolve(""),
-    exitCode: 0,
-  };
-  await runAdmin(["org", "erase", orgId], terminal);
-  expect(terminal.exitCode).toBe(1);
+  const mistyped = await operator.tryAtTerminal({ ask: async () => "another" }, "org", "erase", orgId);
+  expect(mistyped).toMatchObject({ exitCode: 1, stderr: "The id does not match. Nothing was changed.\n" });
   expect(await operator.run("org", "show", orgId)).toMatchObject({ suspendedAt: null, erasedAt: null });
 });
 

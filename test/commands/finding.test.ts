@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readLine, runAdminHere } from "../harness/clients/admin.ts";
+import { readLine } from "../harness/clients/admin.ts";
 import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -60,12 +60,7 @@ test("a token is found with its organization and state, by argument or stdin, an
   const { orgId, tokenId, token } = await operator.create("free");
   const valid = { orgId, organization: "Acme", tokenId, last4: token.slice(-4), revokedAt: null, state: "valid" };
   expect(await operator.run("token", "find", token)).toMatchObject(valid);
-  const environment = {
-    DATABASE_URL: service.processDatabaseUrl,
-    REDIS_URL: service.redisServer.url,
-    SERP_PROVIDERS: "sandbox",
-  };
-  const piped = await runAdminHere(["token", "find", "-"], environment, undefined, `${token}  `);
+  const piped = await operator.tryAtTerminal({ readLine: async () => `${token}  ` }, "token", "find", "-");
   expect(readLine(piped.stdout)).toMatchObject(valid);
   await operator.run("token", "revoke", tokenId);
   const revoked = await operator.try("token", "find", token);
@@ -102,7 +97,7 @@ test("entries of the ledger are listed by time and kind, oldest first, also as C
   expect(await listed("--since", "2026-03-01T02:00Z")).toEqual([[3, 4], ""]);
   expect(await listed("--since", "2026-03-01T02:00Z", "--kind", "charge")).toEqual([[4], ""]);
   expect(await listed("--limit", "2")).toEqual([[3, 4], expect.stringContaining("There are more than the newest 2")]);
-  const { stdout } = await operator.tryAtTerminal(80, "ledger", "list", orgId, "--csv");
+  const { stdout } = await operator.tryAtTerminal({ columns: 80 }, "ledger", "list", orgId, "--csv");
   expect(stdout.split("\n").slice(0, 2)).toEqual([
     "at,version,kind,amountMils,balanceAfterMils,requestId,tokenId,grantId,reason",
     expect.stringMatching(/^2026-03-01T00:00:00\.000Z,1,grant,100,100,,,grant_\w{26},'=1\+1$/),

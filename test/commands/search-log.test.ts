@@ -62,7 +62,7 @@ test("on a terminal a keyword cannot move the cursor or turn the line around", a
   const { token } = await service.organization();
   const requestId = idOf(await service.search(token, { keyword: "pump \u200f\u200e sandbox:error" }));
   await isLogged(requestId);
-  const { stdout } = await operator.tryAtTerminal(100, "search", "show", requestId);
+  const { stdout } = await operator.tryAtTerminal({ columns: 100 }, "search", "show", requestId);
   expect(stdout).toContain("pump \\u{200f}\\u{200e} sandbox:error");
   expect(stdout).toMatch(/^outcome +refunded$/m);
   expect(stdout).toMatch(/^reason +engine_error$/m);

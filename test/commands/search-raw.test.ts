@@ -4,7 +4,6 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { readRawAnswers } from "../../worker/raw-answers/raw-answers.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
-import { runAdminHere } from "../harness/clients/admin.ts";
 import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
@@ -204,15 +203,6 @@ test("without raw answers the command says why: never called, off, expired, runn
     expect(await refusalOf(idBegun(60), settings)).toMatch(/ kept: the search does not exist, or was refused/);
   const onePage = await keptSearch({ keyword: "one page" });
   expect(await refusalOf(onePage, kept, "--page", "2")).toBe("REQ made no call for page 2.\n");
-});
-
-test("an id that no search can have is refused, and the help names the setting", async () => {
-  const environment = {};
-  const { exitCode, stderr } = await runAdminHere(["search", "raw", "org_1"], environment);
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain("expected the id of a search, which begins with req_");
-  const help = await runAdminHere(["search", "raw", "--help"], environment);
-  expect(help).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("RAW_ANSWER_MINUTES") });
 });
 
 test("by default a worker leaves no raw answer in Redis", async () => {

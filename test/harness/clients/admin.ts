@@ -11,23 +11,21 @@ export interface CommandResult {
 
 /**
  * Runs one of the operator's commands in this process, with these settings alone. It takes a tenth of a child's time.
- * @param columns the width of the terminal; without it, stdout is a pipe.
- * @param stdin its first line.
+ * @param own what its terminal is or does; by default stdout is a pipe, and stdin is empty.
  */
 export async function runAdminHere(
   args: readonly string[],
   environment: Record<string, string>,
-  columns?: number,
-  stdin = "",
+  own: Partial<Terminal> = {},
 ): Promise<CommandResult> {
   const written = { stdout: "", stderr: "" };
   const terminal: Terminal = {
     environment,
     stdout: (text) => void (written.stdout += text),
     stderr: (text) => void (written.stderr += text),
-    columns,
-    readLine: () => Promise.resolve(stdin),
+    readLine: () => Promise.resolve(""),
     exitCode: 0,
+    ...own,
   };
   await runAdmin(args, terminal);
   return { ...written, exitCode: terminal.exitCode };
@@ -36,13 +34,7 @@ export async function runAdminHere(
 /** All commands with their words, such as `org create`. */
 export function allCommands(): { words: string[]; command: Command }[] {
   const ignore = () => undefined;
-  const terminal = {
-    environment: {},
-    stdout: ignore,
-    stderr: ignore,
-    readLine: () => Promise.resolve(""),
-    exitCode: 0,
-  };
+  const terminal = { environment: {}, stdout: ignore, stderr: ignore, readLine: async () => "", exitCode: 0 };
   return leavesOf(createProgram(terminal), []);
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { z } from "zod";
+import type { Terminal } from "../../../commands/run-command.ts";
 import { type CommandResult, readLine, runAdminHere } from "../clients/admin.ts";
 import { compileCache } from "./compile-cache.ts";
 import { run } from "./run.ts";
@@ -29,9 +30,9 @@ export class Operator {
     return runAdminHere(args, this.#environment);
   }
 
-  /** Runs a command at a terminal of this width. */
-  tryAtTerminal(columns: number, ...args: string[]): Promise<CommandResult> {
-    return runAdminHere(args, this.#environment, columns);
+  /** Runs a command at a terminal that is or does this. */
+  tryAtTerminal(own: Partial<Terminal>, ...args: string[]): Promise<CommandResult> {
+    return runAdminHere(args, this.#environment, own);
   }
 
   /** Runs a command in a separate process, as an operator does. */
