@@ -27,7 +27,7 @@ export const usageResponseBody = z
       .exactOptional()
       .meta({
         description:
-          `The price in mils of each ${organicPerPage} results that a search's depth asks for, begun ones included. Missing if ` +
+          `The price in mils per ${organicPerPage} results that a search's depth asks for, rounded up. Missing if ` +
           "the plan has one price for all depths.",
       }),
     maxDepth: z

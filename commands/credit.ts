@@ -38,7 +38,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .description("add credit to an organization")
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<mils>", "the amount", parseWholeNumber(1))
-    .option("--id <grant>", "an id of your choice: repeated grants with it count once", parseText(noteLengthMax))
+    .option("--id <grant>", "an id of your choice; repeats under it count once", parseText(noteLengthMax))
     .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
     .action((orgId: string, mils: number, { id: grantId = newId("grant"), reason }: ChangeOptions) =>
       run(async (context) => {
@@ -51,12 +51,12 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .command("correct")
     .summary("correct an organization's balance, up or down")
     .description(
-      "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. A correction does not count as spending. If you take away credit that running searches need, they may be refused at their end.",
+      "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. A correction does not count as spending. Searches that are running may then fail for lack of credit.",
     )
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<mils>", "the amount, such as 500 or -500", parseWholeNumber(-Number.MAX_SAFE_INTEGER))
     .requiredOption("--reason <text>", "the reason, for the ledger and the account's history", parseText(noteLengthMax))
-    .option("--id <correction>", "an id of your choice: repeats with it count once", parseText(noteLengthMax))
+    .option("--id <correction>", "an id of your choice; repeats under it count once", parseText(noteLengthMax))
     .action((orgId: string, mils: number, { id = newId("correction"), reason }: ChangeOptions, command: Command) => {
       if (mils === 0) command.error("error: the amount is 0");
       return run(async (context) => {
@@ -68,7 +68,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
   credit
     .command("topups-check")
     .description(
-      "credit recent top-ups that were paid at Stripe, not refunded there, and are missing here; exit 1 if one cannot be credited",
+      "credit recent top-ups that were paid at Stripe and are missing here, except refunded ones; exit 1 if one cannot be credited",
     )
     .option("--days <n>", "how many days back", parseWholeNumber(1, daysMax), daysDefault)
     .action(({ days }: { days: number }) =>

@@ -245,7 +245,7 @@ function examineEviction(info: Info): Finding {
     return failure(
       "redis",
       `evicts keys (${policy})`,
-      "Set maxmemory-policy noeviction: an evicted key is a lost hold or answer.",
+      "Set maxmemory-policy noeviction. Each evicted key loses a hold or an answer.",
     );
   if (max === 0) return warning("redis", "has no maxmemory", "Set maxmemory: docs/operating/datastores.md#redis");
   const found = `evicts nothing, uses ${Math.round((100 * used) / max)} % of maxmemory`;

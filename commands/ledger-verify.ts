@@ -15,7 +15,7 @@ const shownMax = 20;
 const organizationsPerPage = 500;
 const statementTimeoutMs = 600_000;
 
-/** What an owner's charges since the first entry of a day or month cost, without those that were reversed. */
+/** The total of an owner's charges since the first entry of a day or month, without reversed ones. */
 const spentSince = (start: string, owner: string) => `
   (select coalesce(-sum(l.amount_mils), 0) from ledger_entries l
    left join ledger_entries c on l.kind = 'reversal' and c.request_id = l.request_id and c.kind = 'charge'
@@ -47,7 +47,7 @@ const rules: Record<string, string> = {
     select f.request_id as subject, format('charged %s, refunded: %s', -c.amount_mils, f.reason) as found
     from refunds f join ledger_entries c on c.request_id = f.request_id and c.kind = 'charge'`,
   // Of the days of which all refunds are kept.
-  "the searches counted as not charged are the refunds": `
+  "the counts of searches not charged equal the refunds": `
     select organization_id as subject, format('%s of %s at %s: counted %s, refunds %s', token_id, reason, hour, counted, kept) as found
     from (select organization_id, hour, token_id, reason, searches as counted from refund_counts) c
     full join (select organization_id, date_trunc('hour', created_at, 'UTC') as hour, coalesce(token_id, '') as token_id, reason,
@@ -62,7 +62,7 @@ const rules: Record<string, string> = {
   "only a charge or a correction lowers a balance": `
     select organization_id as subject, format('version %s: %s of %s', version, kind, amount_mils) as found
     from ledger_entries where amount_mils < 0 and kind not in ('charge', 'correction')`,
-  "an unconfirmed charge stands, and is young": `
+  "an unconfirmed charge is recent and not reversed": `
     select u.request_id as subject, format('charged at %s, %s', u.charged_at,
       case when c.request_id is null then 'no charge' when r.request_id is not null then 'reversed' else 'too old' end) as found
     from undelivered u
@@ -70,18 +70,18 @@ const rules: Record<string, string> = {
     left join ledger_entries r on r.request_id = u.request_id and r.kind = 'reversal'
     where c.request_id is null or r.request_id is not null
       or u.charged_at < now() - make_interval(secs => ${protocolTimes.undeliveredViolationAfterMs / 1_000})`,
-  "a key has paid with a charge that stands": `
+  "a paid key has a charge that was not reversed": `
     select k.request_id as subject, 'no charge under the key' as found
     from key_payments k left join ledger_entries c on c.request_id = k.request_id and c.kind = 'charge'
     where c.request_id is null or c.organization_id <> k.organization_id`,
-  "what counts against an organization's limits is what its ledger says": `
+  "an organization's limit usage equals its ledger's total for the period": `
     select id as subject, format('counted %s and %s, the ledger has %s and %s', day, month, ledger_day, ledger_month) as found
     from (select o.id, o.day_began_with_mils - o.balance_mils as day, o.month_began_with_mils - o.balance_mils as month,
             ${spentSince("o.spending_day", "l.organization_id = o.id")} as ledger_day,
             ${spentSince("month_of(o.spending_day)", "l.organization_id = o.id")} as ledger_month
           from organizations o where o.spending_day is not null) c
     where day <> ledger_day or month <> ledger_month`,
-  "what counts against a token's limits is what its organization's ledger says": `
+  "a token's limit usage equals its ledger's total for the period": `
     select id as subject, format('counted %s and %s, the ledger has %s and %s', day, month, ledger_day, ledger_month) as found
     from (select t.id, t.spent_day_mils as day, t.spent_month_mils as month,
             ${spentSince("t.spending_day", "l.organization_id = t.organization_id and l.token_id = t.id")} as ledger_day,
@@ -143,11 +143,11 @@ async function violationsOf(client: PoolClient, rule: string, query: string): Pr
 const queryAll = (client: PoolClient, text: string, values: unknown[] = []) =>
   client.query({ text, values, query_timeout: statementTimeoutMs } as { text: string; values: unknown[] });
 
-const copyRule = "Redis' copy of a balance is Postgres' balance of that version";
+const copyRule = "a balance in Redis equals Postgres' balance of that version";
 const sumRule = "the held sum is the sum of the open holds";
-const tokenRule = "what a token holds against its limits is the sum of the open holds of its searches";
-const overdueRule = "a hold ends with its deadline and its grace";
-const indexRule = "the index names the open holds, each with its deadline";
+const tokenRule = "a token's held sum is the sum of the open holds of its searches";
+const overdueRule = "no hold is open after its deadline and the grace period";
+const indexRule = "the index has exactly the open holds, each with its deadline";
 
 const hashReply = z.record(z.string(), z.string());
 const holdReply = z.tuple([hashReply, hashReply]);
@@ -226,7 +226,7 @@ function wrongTokenSums({ tokens, holds }: Awaited<ReturnType<typeof readHolds>>
   });
 }
 
-/** Redis is read before Postgres, so a copy that is newer than Postgres was never true. */
+/** Redis is read before Postgres, so a copy that is newer than Postgres cannot be right. */
 async function impossibleCopies(client: PoolClient, redis: Redis, ids: string[]): Promise<Violation[]> {
   const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).balance, "balance", "version")));
   const text = "select id, balance_mils, version from organizations where id = any($1) order by id";
@@ -242,8 +242,8 @@ async function impossibleCopies(client: PoolClient, redis: Redis, ids: string[])
 }
 
 /**
- * The open holds that have no entry in the index, or one with another deadline. A hold and its entry come and go in one
- * step, so what still has no counterpart at a second look had none at the first one.
+ * The open holds without an entry in the index, or with another deadline in it. A hold and its entry are written and deleted in
+ * one step. So a hold that still exists at the second look lacked its entry at the first.
  */
 async function unindexedHolds(redis: Redis, open: readonly OpenHold[]): Promise<Violation[]> {
   const deadlines = await Promise.all(open.map((hold) => redis.zscore(holdIndexKey, indexEntryOf(hold))));
@@ -254,7 +254,7 @@ async function unindexedHolds(redis: Redis, open: readonly OpenHold[]): Promise<
     .map(({ requestId }) => ({
       rule: indexRule,
       subject: requestId,
-      found: "open, and not in the index with its deadline",
+      found: "open, but not in the index with its deadline",
     }));
 }
 
@@ -269,7 +269,7 @@ async function strayEntries(redis: Redis): Promise<Violation[]> {
     .map((entry) => ({
       rule: indexRule,
       subject: readIndexEntry(entry).requestId,
-      found: "in the index, and not open",
+      found: "in the index, but not open",
     }));
 }
 

@@ -30,7 +30,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
   locations
     .command("refresh-names")
     .description("fetch and store the names of cities in all languages from GeoNames; exit 1 if they were not replaced")
-    .option("--url <url>", "the archive's URL, for your own copy", parseHttpUrl, placeNamesUrl)
+    .option("--url <url>", "the URL of the archive, such as your own mirror", parseHttpUrl, placeNamesUrl)
     .action(({ url }: { url: string }) => run((context) => refreshNames(context, url)));
   locations
     .command("list")

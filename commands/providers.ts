@@ -11,7 +11,7 @@ export function addProviderCommands(program: Command, show: ShowResult, terminal
     .command("check")
     .summary("check the providers of SERP_PROVIDERS and our accounts there; exit 1 if one is unhealthy")
     .description(
-      "Check each provider of SERP_PROVIDERS by the state of our account there, or by a search if searches are free. Costs nothing.",
+      "Check each provider of SERP_PROVIDERS: query our account, or run a search if searches are free. Costs nothing.",
     )
     .addHelpText(
       "after",

@@ -31,7 +31,7 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "search",
       "usage",
     ])
-    .option("--expires <days>", "days until it expires; without it, never", parseWholeNumber(1, daysMax))
+    .option("--expires <days>", "days until it expires (default: never)", parseWholeNumber(1, daysMax))
     .action((orgId: string, { expires: expiresInDays, ...terms }: IssueOptions) =>
       run((context) => issue(context, orgId, { ...terms, expiresInDays })),
     );

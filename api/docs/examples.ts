@@ -115,7 +115,7 @@ export const answerExamples: Examples<SearchResponseBody | CompactResponseBody> 
 export const usageExamples: Examples<UsageResponseBody> = {
   balance: { summary: "The balance after one search", value: { creditBalanceMils: 995, plan: "free" } },
   pricePerPage: {
-    summary: "A plan with a price per page and a largest depth",
+    summary: "A plan with a price per page and a maximum depth",
     value: { creditBalanceMils: 970, plan: "deep", pricePerPageMils: 3, maxDepth: 50 },
   },
 };

@@ -13,7 +13,7 @@ export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a 
 
 Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Breaking
 changes get a new major path. Fields and values may be added under \`/v1\`, so ignore those that you do not know. Paths are exact: a different
-case or a trailing slash is a different path. Besides the errors of the operations there are 404 \`not_found\`, 405 \`method_not_allowed\` with
+case or a trailing slash is a different path. Besides the errors of the operations, there are 404 \`not_found\`, 405 \`method_not_allowed\` with
 \`Allow\`, and 400, 408, 417 or 431 with the code \`bad_request\` for invalid HTTP, all in the same format.
 
 ## Start
@@ -31,8 +31,8 @@ ${aboutTokens}
 
 ## What is charged
 
-One mil is 1/1000 USD, one credit is one mil, and all amounts are whole mils. A search has one price per plan, 5 mils by default, at any
-depth. A plan may have a price per page instead: then a search costs it for each 10 results that \`depth\` asks for, begun ones included.
+One mil is 1/1000 USD, one credit is one mil, and all amounts are whole mils. Each plan has one price for a search of any depth, 5 mils by
+default. A plan may have a price per page instead: a search then costs that price for every 10 results that \`depth\` asks for, rounded up.
 
 - ${chargingRule} An empty list of results is an answer too.
 - Refused requests and \`GET /v1/usage\` are free.
@@ -40,8 +40,8 @@ depth. A plan may have a price per page instead: then a search costs it for each
   disconnect without a key.
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
-The checks run in this order, and the first that fails determines the error: token, refused requests, scope, request, engine, unread answers, plan, remembered answer, credits,
-searches in flight, rate window. A rejected request leaves no hold and does not count in the rate window.
+The checks run in this order, and the first that fails determines the error: token, refused requests, scope, request, engine, unread answers,
+plan, remembered answer, credits, searches in flight, rate window. A rejected request leaves no hold and does not count in the rate window.
 
 ## Errors
 
@@ -53,13 +53,14 @@ if the first request was charged, the retry returns its answer and charges nothi
 
 One window per organization, for both operations: 60 requests in 60 seconds on the plan \`free\`, 600 on \`payg\`. Responses with 200 and 429
 report its state in \`RateLimit-Policy\` and \`RateLimit\`. Searches in flight have a separate limit: 5 on \`free\`, 100 on \`payg\`. Operators
-can change these plans and add their own. A 429 has the reason \`unread\` while too many bytes of your earlier answers are not read, and \`refused\`
-after too many requests that were refused or replayed; these two report that no request is left until the retry.
+can change these plans and add their own. A 429 has the reason \`unread\` while too many bytes of your earlier answers are unread, and
+\`refused\` after too many refused or replayed requests. These two report that no request is left until the retry.
 
 ## The sandbox
 
-Where the operator has chosen the sandbox as provider, it makes the answers up: always the same for the same query, with domains that cannot exist
-(\`*.example\`) and every type of result. Words in \`keyword\` trigger other behaviour, so that you can test your error handling:
+If the operator has configured the sandbox as a provider, it generates the answers. The same query always gets the same answer, with every
+type of result and domains that cannot exist (\`*.example\`). Words in \`keyword\` trigger other behaviour, so that you can test your error
+handling:
 
 | word in \`keyword\` | result |
 | --- | --- |
@@ -81,7 +82,8 @@ ${chargingRule} The price is that of the plan, for any types and format. To pay 
 \`Idempotency-Key\`. The [playground](/playground) runs a search from a form.`;
 
 export const aboutUsage = `Returns the organization's available credit, in mils, and its plan. Free, but counts as one request in the rate window. It works
-without credit, and while the organization is suspended. It also has the price per page and the largest depth, if the plan has them. \`creditBalanceMils\` agrees with \`creditsRemaining\` of searches.`;
+without credit, and while the organization is suspended. The answer also has the price per page and the maximum depth, if the plan has them.
+\`creditBalanceMils\` agrees with \`creditsRemaining\` of searches.`;
 
 export const aboutIdempotencyKey = `Makes a search safe to retry: 1 to 255 visible ASCII characters, new for each search, for example a UUID. A repeat within 24 hours
 with the same query gets the first answer, byte for byte, with \`Idempotency-Replayed: true\`, and is not charged. While the first request

@@ -11,16 +11,16 @@ export function errorHint(error: CallerError, topupUrl: string): string {
         : "Fix the fields listed in `error.details.issues`, then retry.";
     case "query_rejected":
       if (details.reason === "location_ambiguous")
-        return "Set `location` to the one of `error.details.candidates` that is meant, then retry. If you cannot tell, ask the user.";
+        return "Set `location` to the intended one of `error.details.candidates`, then retry. If you cannot tell which, ask the user.";
       if (details.reason === "location_unknown")
-        return "Set `location` to one of `error.details.candidates`, if one is meant, or to the place's English name, or add its region, or use its country, then retry.";
+        return "Set `location` to one of `error.details.candidates` if it is the intended place. Otherwise use the place's English name, add its region, or use its country. Then retry.";
       return typeof details.field === "string"
         ? `Omit or change the field \`${details.field}\`, then retry.`
         : "Do not retry. Providers reject this query; use a different one.";
     case "not_implemented":
       return "Retry with one of the engines listed in `error.details.supported`.";
     case "unauthenticated":
-      return `Do not retry. Tell the user that this token lacks the scope \`${String(details.scope)}\`, which the operator gives to a new token.`;
+      return `Do not retry. Tell the user that this token lacks the scope \`${String(details.scope)}\`, and that the operator can issue a token that has it.`;
     case "plan_required":
       if (details.reason === "max_depth")
         return `Retry with a \`depth\` of at most ${String(details.maxDepth)}. The organization's plan does not include more.`;

@@ -80,7 +80,7 @@ function describeSearch(plan: Plan): string {
 const describePrice = ({ priceMils, pricePerPageMils }: Plan) =>
   pricePerPageMils === undefined
     ? `${priceMils} mils (1000 mils are 1 USD) at any depth`
-    : `${pricePerPageMils} mils (1000 mils are 1 USD) for each ${organicPerPage} results that \`depth\` asks for, begun ones included`;
+    : `${pricePerPageMils} mils (1000 mils are 1 USD) for every ${organicPerPage} results that \`depth\` asks for, rounded up`;
 
 /**
  * The JSON Schema (2020-12) of what the schema of REST accepts (`input`) or produces (`output`), without `$schema`: MCP uses this

@@ -164,13 +164,13 @@ test("the tools list has the price of the caller's plan", async () => {
   await agent.close();
 });
 
-test("under a price per page the tools list has that price and the largest depth, and usage tells them too", async () => {
+test("under a price per page the tools list has that price and the maximum depth, and so has usage", async () => {
   const terms = { pricePerPageMils: 3, maxDepth: 30 };
   const { token } = await service.organization({ creditMils: 100, terms });
   const agent = await Agent.connect(service, token);
   const { tools } = await agent.client.listTools();
   expect(tools[0]?.description).toContain(
-    "costs 3 mils (1000 mils are 1 USD) for each 10 results that `depth` asks for",
+    "costs 3 mils (1000 mils are 1 USD) for every 10 results that `depth` asks for, rounded up",
   );
   expect(tools[0]?.description).toContain("searches with a `depth` of at most 30.");
   expect((await agent.call("serp.search", { keyword: "a", depth: 21 })).body).toMatchObject({ creditsCharged: 9 });
