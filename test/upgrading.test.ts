@@ -7,9 +7,9 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { readSource } from "./harness/assertions/sources.ts";
 
-/** deploy/upgrade.sh with a program in place of docker that writes down its arguments; and the proxy of docker compose. */
+/** deploy/upgrade.sh with a substitute for docker that records its arguments; and the proxy of docker compose. */
 
-// Two old containers of each service; as many new ones stand beside them once they are started.
+// Each service has two old containers, and two new ones once they are started.
 const docker = `#!/bin/sh
 cd "$(dirname "$0")"
 echo "$@" >> said
@@ -42,19 +42,19 @@ const replaced = (service: string) => [
 ];
 const prepared = ["image tag sha256:old serpmill:previous", "compose build", "compose run --rm --no-deps migrate"];
 
-test("an upgrade migrates, then replaces the workers, then the APIs, and stops old ones only beside healthy new ones", async () => {
+test("an upgrade migrates, then replaces the workers, then the APIs, and stops old processes only once new ones are healthy", async () => {
   const { exitCode, said } = await upgrade([]);
   expect(said).toEqual([...prepared, ...replaced("worker"), ...replaced("api")]);
   expect(exitCode).toBe(0);
 });
 
-test("a rollback replaces the APIs, then the workers, by the image that served before, and runs no migration", async () => {
+test("a rollback replaces the APIs, then the workers, with the previous image, and runs no migration", async () => {
   const { exitCode, said } = await upgrade(["rollback"]);
   expect(said).toEqual(["image tag serpmill:previous serpmill", ...replaced("api"), ...replaced("worker")]);
   expect(exitCode).toBe(0);
 });
 
-test("an upgrade whose new API is not healthy removes the new ones and stops no old one", async () => {
+test("an upgrade whose new API is not healthy removes the new APIs and stops no old one", async () => {
   const { exitCode, said } = await upgrade([], { sick: "api" });
   const [begun = ""] = replaced("api");
   expect(said).toEqual([...prepared, ...replaced("worker"), begun, "rm --force api-3", "rm --force api-4"]);
@@ -75,7 +75,7 @@ const composeFile = z.object({
   }),
 });
 
-test("callers reach two APIs through the proxy alone, which has no way to the data and whose addresses the APIs trust", () => {
+test("callers reach two APIs only through the proxy, which cannot reach the data and whose addresses the APIs trust", () => {
   const { api, proxy } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true })).services;
   expect(api).toMatchObject({
     scale: 2,

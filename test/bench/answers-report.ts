@@ -7,7 +7,7 @@ import { type Extraction, measureExtraction, type Share } from "./answers.ts";
 const exampleCharactersMax = 60;
 const warmupShare = 0.5;
 
-/** Four tables: what the adapters extract from answers, in all and by type of element; what they lose; and what reading costs. */
+/** Four tables: what the adapters extract from answers, in total and by type; what they lose; and what reading costs. */
 export function answersReport(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
   const counts = measureExtraction(answers).filter(({ recorded, madeUp }) => recorded + madeUp > 0);
   return [countTable(counts), typeTable(counts), lostTable(counts), costTable(answers, options)].join("\n");
@@ -48,7 +48,7 @@ function typeTable(counts: readonly Extraction[]): string {
   return formatTable(["provider", "type", "elements → results", ...fieldsOfElements], lines);
 }
 
-/** What is lost, by its place in the answer; most often lost comes first. */
+/** The lost values, by their place in the answer, most frequent first. */
 function lostTable(counts: readonly Extraction[]): string {
   const lines = counts.flatMap(({ provider, lost }) =>
     [...Map.groupBy(lost, ({ path }) => path)]
@@ -78,7 +78,7 @@ function costTable(answers: readonly ProviderAnswer[], options: { measuredMs: nu
     const pages = answers.filter((answer) => answer.provider === provider && answer.expected !== undefined);
     return medianAndLargest(pages).map(([size, answer]) => {
       const bytes = Buffer.byteLength(answer.body);
-      // One right after the other, so that a slow moment of the machine affects both.
+      // Measured in succession, so that a slow moment of the machine affects both.
       const reading = measureCost(() => readAnswer(answer), options);
       const parsing = measureCost((): unknown => JSON.parse(answer.body), options);
       const numbers = [bytes / 1_000, reading.medianUs, reading.p99Us, bytes / reading.medianUs];

@@ -4,14 +4,14 @@ import { fields } from "../harness/expected-elements/expected-elements.ts";
 import { measureExtraction } from "./answers.ts";
 
 const counts = measureExtraction(madeUpAnswers());
-/** The fields that a provider never has. */
+/** Fields that a provider never returns. */
 const missingFields: Record<string, string[]> = {
   serper: ["breadcrumb", "total"],
   searxng: ["breadcrumb", "total"],
 };
 
 test.each(counts)(
-  "the adapter extracts every field of the made-up page of $provider, which has all fields that exist",
+  "the adapter extracts every field of the made-up page of $provider, which has all fields",
   (count) => {
     const { provider, madeUp, pages, coverage } = count;
     expect({ madeUp, pages }).toEqual({ madeUp: 1, pages: { expected: 1, extracted: 1 } });
@@ -33,7 +33,7 @@ test("an unreadable answer counts as not extracted", () => {
   }
 });
 
-test("every text, number and link that the page lacks is reported with its place", () => {
+test("each text, number and link of an answer that the page lacks is reported with its place", () => {
   const organic = [
     {
       title: "Ten <b>pumps</b> &amp; hoses",

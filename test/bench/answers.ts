@@ -14,7 +14,7 @@ import { serpapiOmissions } from "../harness/omissions/serpapi.ts";
 import { serperOmissions } from "../harness/omissions/serper.ts";
 import { providerFailures } from "../worker/providers/provider-failures.ts";
 
-/** How many of the expected values were extracted. */
+/** The expected values, and how many of them were extracted. */
 export interface Share {
   expected: number;
   extracted: number;
@@ -25,15 +25,15 @@ export interface Extraction {
   provider: HttpProviderName;
   recorded: number;
   madeUp: number;
-  /** Answers that contain a page, and how many of them were read as one. */
+  /** Answers that contain a page, and how many of these were read as one. */
   pages: Share;
   /** The sum over these pages. */
   coverage: Coverage;
-  /** The same for each type of element on its own. */
+  /** The same by type of element. */
   coverageByType: Map<string, Coverage>;
-  /** What the answers contain, their pages lack and no omission covers. */
+  /** Values of the answers that the pages lack and no omission covers. */
   lost: LostValue[];
-  /** Documented failures, and how many of them have the expected kind. */
+  /** Documented failures, and how many of these get the expected kind. */
   failures: Share;
 }
 
@@ -44,7 +44,7 @@ const omissions: Record<HttpProviderName, readonly Omission[]> = {
   dataforseo: dataforseoOmissions,
 };
 
-/** Counts what each provider's adapter extracts from answers, compared with what they contain. */
+/** Compares what each adapter extracts from answers with what they contain. */
 export function measureExtraction(answers: readonly ProviderAnswer[]): Extraction[] {
   return httpProviders.map((provider) => {
     const own = answers.filter((answer) => answer.provider === provider);

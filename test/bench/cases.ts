@@ -2,16 +2,16 @@ import type { Callers } from "./contestants/contestant.ts";
 import type { Stage } from "./contestants/serpmill.ts";
 import type { RequestKind } from "./load/load.ts";
 
-/** One thing that is measured: a load on the service, with what it is compared to. */
+/** A load on the service, and what it is compared with. */
 export interface Case {
   name: string;
   stage: Stage;
   request: RequestKind;
   callers: Callers;
-  /** The status of every answer. */
+  /** The expected status of every answer. */
   status: number;
   connections: number;
-  /** What else carries the same load in turn. */
+  /** The contestants that carry the same load in turn. */
   beside: readonly ("bullmq" | "yardstick")[];
 }
 
@@ -51,7 +51,7 @@ const slowProvider = (providerMs: number, hasDefaultLimits: boolean): Case => ({
   ...usual,
   name: `provider-${providerMs}-ms${hasDefaultLimits ? "-default-limits" : ""}`,
   stage: { ...single, providerMs, hasDefaultLimits },
-  // A search that waits for a provider keeps its connection busy, and takes little else.
+  // A search that waits for a provider needs little but its connection.
   connections: providerMs < 1_000 ? 256 : 1_000,
 });
 
@@ -78,7 +78,7 @@ export const cases: readonly Case[] = [
   slowProvider(1_000, true),
 ];
 
-/** The cases with these names; all without names. @throws if one is unknown, naming those that exist. */
+/** The cases with these names, or all without names. @throws if a name is unknown; the message lists the known ones. */
 export function chooseCases(names: readonly string[] = []): readonly Case[] {
   const unknown = names.filter((name) => !cases.some((one) => one.name === name));
   if (unknown.length > 0)

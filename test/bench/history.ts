@@ -17,14 +17,14 @@ import { chargeOf } from "../harness/fixtures/charge-of.ts";
 const runs = 15;
 const pageSize = 25;
 const days = 30;
-/** Each has every second search. */
+/** Each has half of the searches. */
 const tokens = [newId("tok"), newId("tok")] as const;
 const batchSize = 256;
 const priceMils = 5;
 
 type Row = [what: string, medianMs: string];
 
-/** What the billing page's queries and the index for them cost, on organizations with very many entries. */
+/** Measures the queries of the account pages, and the cost of their index, on organizations with very long ledgers. */
 export async function measureHistory({ entries }: { entries: number }): Promise<string> {
   const postgres = await startPostgres();
   const shutdown = new Shutdown();
@@ -97,7 +97,7 @@ async function measureSettling(database: Database, organizationId: string, how: 
 }
 
 async function medianMs(call: () => Promise<unknown>): Promise<string> {
-  await call(); // The first one also plans and fills caches.
+  await call(); // The first call also plans the query and fills caches.
   const times: number[] = [];
   for (let run = 0; run < runs; run += 1) {
     const beganAtMs = performance.now();
@@ -108,8 +108,8 @@ async function medianMs(call: () => Promise<unknown>): Promise<string> {
 }
 
 /**
- * An organization whose entries and refunds are spread over 60 days: a grant, then charges. One charge in a thousand is reversed.
- * Written as the owner, since the ledger's functions know no other time than now.
+ * Creates an organization whose entries and refunds span 60 days: a grant, then charges, of which one in a thousand is reversed.
+ * It writes as the owner, because the ledger's functions only write entries of now.
  */
 async function fill(database: Database, url: string, { entries, refunds }: { entries: number; refunds: number }) {
   const created = await createOrganization(database, { name: "Bench", planCode: "payg" });
@@ -145,7 +145,7 @@ async function fill(database: Database, url: string, { entries, refunds }: { ent
   return organizationId;
 }
 
-/** The searches of the last days, in a partition for each day, as a service that has run so long has them. */
+/** Fills the search log of the last days, with a partition per day, as the service would have. */
 async function fillSearchLog(url: string, organizationId: string): Promise<void> {
   await asOwner(url, async (client) => {
     await client.query(

@@ -8,7 +8,7 @@ const plot = { width: size.width - frame.left - frame.right, height: size.height
 const rateStepsMax = 6;
 const decadesMsMin = 1;
 
-/** Colours that have enough contrast on white and on black pages. */
+/** Colours with enough contrast on white and on black pages. */
 const colours: Record<ContestantName, string> = { serpmill: "#2f81f7", yardstick: "#d9730d", bullmq: "#8250df" };
 
 const percentiles = [
@@ -21,7 +21,7 @@ interface Point {
   ms: number;
 }
 
-/** Latency against the arrival rate as an SVG: searches per second across, milliseconds up on a logarithmic axis. */
+/** Draws latency against the arrival rate as an SVG: searches per second on x, milliseconds on a logarithmic y. */
 export function drawLatency(measured: readonly Measured[]): string {
   const atRates = measured.filter(({ ratePerSecond }) => ratePerSecond !== undefined);
   const names = [...new Set(atRates.map(({ contestant }) => contestant))];
@@ -36,7 +36,7 @@ export function drawLatency(measured: readonly Measured[]): string {
   const rateMax = Math.max(1, ...all.map(({ rate }) => rate));
   const decades = Math.max(decadesMsMin, ...all.map(({ ms }) => Math.ceil(Math.log10(ms))));
   const x = (rate: number) => frame.left + (rate / rateMax) * plot.width;
-  // From 1 ms; what is faster lies on the axis.
+  // From 1 ms; faster points lie on the axis.
   const y = (ms: number) => frame.top + plot.height * (1 - Math.log10(Math.max(1, ms)) / decades);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="Latency against load">`,

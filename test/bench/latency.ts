@@ -10,14 +10,14 @@ import type { Run } from "./run.ts";
 /** The rates at which latency is measured, as shares of the peak. */
 const shares = [0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1];
 
-/** The connections with which the peak is measured, and at fixed rates. */
+/** How many connections are used to measure the peak, and at fixed rates. */
 interface Connections {
   atPeak: number;
   atRate: number;
 }
-// At fixed rates far more than are busy below the peak, so that requests wait in the service and not before it.
+// At fixed rates far more than are busy below the peak, so that requests wait in the service instead of before it.
 const withoutProvider: Connections = { atPeak: 64, atRate: 256 };
-// Each search keeps its connection busy for as long as the provider takes.
+// Each search occupies its connection for as long as the provider takes.
 const withProvider: Connections = { atPeak: 1_000, atRate: 2_000 };
 const warmUpSeconds = 3;
 const warmUpsMax = 5;
@@ -26,13 +26,13 @@ export interface LatencyOptions {
   rounds: number;
   seconds: number;
   yardstick?: string;
-  /** The delay of a provider that is asked over HTTP. Without it, workers make answers up. */
+  /** The delay of a provider over HTTP. Without it, workers generate answers. */
   providerMs?: number;
 }
 
 /**
- * Measures the peak, which is what connections get that each wait for their answer, and then the latency at fixed arrival
- * rates, from a tenth of the peak to beyond it. Latency counts from the moment at which a request was due.
+ * Measures the peak, with connections that each wait for their answer. Then measures the latency at fixed arrival rates, from a
+ * tenth of the peak to beyond it. Latency counts from the moment a request was due.
  */
 export async function measureLatency(run: Run, options: LatencyOptions): Promise<Measured[]> {
   const { generator, shutdown } = run;
@@ -56,7 +56,7 @@ export async function measureLatency(run: Run, options: LatencyOptions): Promise
   return measured;
 }
 
-/** Callers as at the peak, until the service refuses none of them any more: with a slow provider it first takes more at once. */
+/** Sends the load of the peak until the service refuses no caller: with a slow provider it first discovers its concurrency. */
 async function warmUp(run: Run, options: LatencyOptions, contestant: Contestant): Promise<void> {
   for (let left = warmUpsMax; left > 0; left -= 1) {
     const figures = await measureRound(contestant, loadOf({ ...options, seconds: warmUpSeconds }));
@@ -65,7 +65,7 @@ async function warmUp(run: Run, options: LatencyOptions, contestant: Contestant)
   }
 }
 
-/** What is measured of one contestant: the peak, or the latency at a fixed rate. */
+/** One measurement of a contestant: the peak, or the latency at a fixed rate. */
 interface Point extends Pick<Measured, "case" | "ratePerSecond" | "shareOfPeak"> {
   contestant: Contestant;
 }

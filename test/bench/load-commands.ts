@@ -14,17 +14,17 @@ export interface LoadOptions {
   /** The length of a round. */
   seconds: number;
   yardstick?: string;
-  /** Where the results are written. */
+  /** The file to which to write the results. */
   json?: string;
-  /** Earlier results, to compare these with. */
+  /** A file of earlier results to compare with. */
   against?: string;
 }
 
-/** Where a command writes: results to the one, progress to the other. */
+/** The output of a command: `print` for results, `say` for progress. */
 export interface Output {
   print: (text: string) => void;
   say: (line: string) => void;
-  /** Aborted when the command has to stop. */
+  /** Aborts when the command must stop. */
   interrupted: AbortSignal;
 }
 
@@ -54,7 +54,7 @@ export async function memory(options: MemoryOptions, output: Output): Promise<vo
   output.print(await withRun(output, (run) => measureMemory(run, options)));
 }
 
-/** `compare`: a table of what has changed between two files of results. @throws if one cannot be read. */
+/** `compare`: a table of the changes between two files of results. @throws if one cannot be read. */
 export const compare = (before: string, after: string): string =>
   compareResults(readResults(before), readResults(after));
 
@@ -63,7 +63,7 @@ async function measure(
   { print }: Output,
   command: { measured: () => Promise<Measured[]>; report: (measured: readonly Measured[]) => string },
 ): Promise<Measured[]> {
-  // First, so that a missing file ends the command before the long work.
+  // First, so that a missing file fails before the long work.
   if (yardstick !== undefined) checkYardstick(yardstick);
   const earlier = against === undefined ? undefined : readResults(against);
   const measured = await command.measured();

@@ -40,18 +40,13 @@ async function history(options: { entries: number }): Promise<void> {
   print(await measureHistory(options));
 }
 
-/** A command that puts a load on the service and what it is compared with. */
+/** Adds the options of the commands that measure loads. */
 const loadCommand = (name: Command) =>
   name
-    .option(
-      "--rounds <n>",
-      "rounds of each measurement, of which the median counts",
-      parseWholeNumber(1),
-      roundsDefault,
-    )
+    .option("--rounds <n>", "rounds of each measurement; figures are their medians", parseWholeNumber(1), roundsDefault)
     .option("--seconds <n>", "seconds of each round", parseWholeNumber(1), secondsDefault)
     .option("--yardstick <dir>", "also measure the service in this folder: api.js, worker.js, seed.js, package.json")
-    .option("--json <file>", "write the results there")
+    .option("--json <file>", "write the results to this file")
     .option("--against <file>", "also print the results relative to those in this file");
 
 const program = new Command("npm run bench --")
@@ -69,22 +64,25 @@ program
 
 program
   .command("answers")
-  .description("what each provider's adapter extracts from answers, what it loses, and what reading them costs")
+  .description("what each adapter extracts from answers, what it loses, and what reading costs")
   .option("--recordings <dir>", "also read recorded answers: <dir>/<provider>/<name>.json")
   .addOption(new Option("--provider <name>", "only the answers of this provider").choices(httpProviders))
-  .option("--ms <n>", "milliseconds of measuring each page", parseWholeNumber(1), measuredMsDefault)
+  .option("--ms <n>", "milliseconds to measure each page", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
 loadCommand(program.command("throughput").alias("doors"))
-  .description("searches per second, and CPU, Redis, Postgres and memory of a search, beside bare BullMQ")
+  .description("searches per second, and the cost of a search in CPU, Redis, Postgres and memory, beside bare BullMQ")
   .option("--only <names...>", `only these cases, of ${cases.map(({ name }) => name).join(", ")}`)
   .action((options: LoadOptions & { only?: string[] }) => measure((output) => throughput(options, output)));
 
 loadCommand(program.command("latency"))
   .description("latency at fixed arrival rates, from a tenth of the peak to beyond it")
-  .option("--svg <file>", "draw latency against load there")
+  .option("--svg <file>", "draw latency against load to this file")
   .addOption(
-    new Option("--provider-ms <n>", "ask a provider over HTTP that takes this long; workers make answers up otherwise")
+    new Option(
+      "--provider-ms <n>",
+      "call a provider over HTTP that takes this long; otherwise workers generate answers",
+    )
       .argParser(parseWholeNumber(0))
       .conflicts("yardstick"),
   )
@@ -94,22 +92,22 @@ loadCommand(program.command("latency"))
 
 program
   .command("memory")
-  .description("resident memory of an API and a worker: idle, and while they answer searches")
-  .option("--searches <n>", "searches in all", parseWholeNumber(1), memorySearchesDefault)
+  .description("resident memory of an API and a worker, idle and while they answer searches")
+  .option("--searches <n>", "total searches", parseWholeNumber(1), memorySearchesDefault)
   .option("--seconds <n>", "seconds between two readings", parseWholeNumber(1), secondsDefault)
-  .option("--container", "with the heap that they have in the containers of docker compose", false)
+  .option("--container", "with the heap of the docker compose containers", false)
   .action((options: MemoryOptions) => measure((output) => memory(options, output)));
 
 program
   .command("compare")
-  .description("the results of one run relative to those of another, as ratios")
+  .description("compares the results of two runs, as ratios")
   .argument("<before>", "a file that --json wrote")
-  .argument("<after>", "another one")
+  .argument("<after>", "another such file")
   .action((before: string, after: string) => print(compare(before, after)));
 
 program
   .command("history")
-  .description("the queries of the billing page, and settling with and without their index, on a long ledger")
+  .description("the queries of the account pages, and settlement with and without their index, on a long ledger")
   .option("--entries <n>", "entries of the organization", parseWholeNumber(1_000), historyEntriesDefault)
   .action(history);
 
@@ -124,5 +122,5 @@ try {
   await program.parseAsync();
 } catch (error) {
   say(error instanceof Error ? error.message : String(error));
-  process.exit(Number(process.exitCode ?? 1)); // Whatever was under way when a signal came ends here too.
+  process.exit(Number(process.exitCode ?? 1)); // After a signal, work may still be in progress.
 }

@@ -3,19 +3,19 @@ import type { CaseLoad, Contestant, ProcessKind } from "./contestants/contestant
 import { canMeasureProcesses, cpuUsOf, memoryBytesOf } from "./processes/measure-processes.ts";
 import type { Round } from "./results.ts";
 
-// What follows an answer, such as confirming its delivery, belongs to it.
+// Work after an answer, such as the confirmation of its delivery, belongs to it.
 const settleMs = 200;
 
 /**
- * How long a load on a provider with this delay runs before it is measured: its callers begin during the first half, and the
- * first answers come during the second.
+ * How long a load on a provider with this delay runs before it is measured. Its callers start during the first half, and the
+ * first answers arrive during the second.
  */
 export const leadSecondsFor = (providerMs: number): number => (2 * providerMs) / 1_000;
 
-/** Answers of a load failed, so it measures nothing. */
+/** Answers of a load failed, so that it measures nothing. */
 export class AnswersFailed extends Error {}
 
-/** Runs a load and reads what it took. @throws {AnswersFailed} */
+/** Runs a load and measures its cost. @throws {AnswersFailed} */
 export async function measureRound(contestant: Contestant, load: CaseLoad): Promise<Round> {
   const before = await readAll(contestant);
   const { answered, failed, firstFailure, ...speed } = await contestant.run(load);
@@ -52,7 +52,7 @@ function eachKind(
   read: (kind: ProcessKind, pids: readonly number[]) => number,
 ): Partial<Record<ProcessKind, number>> {
   if (!canMeasureProcesses) return {};
-  // The entries are those of a record with these keys.
+  // Object.entries does not keep the type of the keys.
   const kinds = Object.entries(pids) as [ProcessKind, readonly number[]][];
   return Object.fromEntries(kinds.map(([kind, ids]) => [kind, read(kind, ids)]));
 }

@@ -8,22 +8,22 @@ import { formatFigure, formatNumber, ratioOf } from "./report.ts";
 import type { Run } from "./run.ts";
 
 const load = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
-// A process that has just started collects what its start left behind.
+// A process that has just started still collects the garbage of its start.
 const idleMs = 5_000;
 const bytesPerMb = 1_000_000;
-/** A reading comes after each such share of the searches. After the first of them, caches are full. */
+/** Memory is read after each such share of the searches. After the first share, caches are full. */
 const readingShare = 0.1;
 
 export interface MemoryOptions {
   /** How many searches are sent. */
   searches: number;
-  /** The length of a round. Memory is read after each. */
+  /** The length of a round. Memory is reported after each. */
   seconds: number;
-  /** Whether the processes have the heap that they have in the containers of docker compose. */
+  /** Whether the processes have the heap of the docker compose containers. */
   container: boolean;
 }
 
-/** Resident memory of an API and a worker after so many searches. */
+/** Resident memory of an API and a worker after this many searches. */
 interface Reading {
   searches: number;
   apiBytes: number;
@@ -65,7 +65,7 @@ export async function measureMemory(run: Run, options: MemoryOptions): Promise<s
   return memoryReport(readings);
 }
 
-/** A table of readings, of which the first is idle and the second the one that the last is compared with. */
+/** A table of readings. The first is idle, and the last is compared with the second. */
 export function memoryReport(readings: readonly Reading[]): string {
   const [, compared] = readings;
   const last = readings.at(-1);

@@ -23,7 +23,7 @@ const measured = (contestant: Measured["contestant"], rates: number[], more: Par
   ...more,
 });
 
-/** The cells of a table's rows, without its titles. */
+/** The cells of a table without its titles. */
 const cellsOf = (table: string) =>
   table
     .trim()
@@ -76,7 +76,7 @@ test("a comparison shows ratios to the earlier run, and whether they are beyond 
   expect(cellsOf(compareResults(before, alike))[0]?.slice(3, 6)).toEqual(["1.05", "no", "–"]);
 });
 
-test("the latency of a slow provider is reported with what the service adds, and with what it refused", () => {
+test("the latency of a slow provider is reported with the time that the service adds, and with its refusals", () => {
   const rounds = [{ ...round(900), p50Ms: 1_040, p99Ms: 1_200, refusedPerSecond: 12, refusedP99Ms: 8 }];
   const slow = { ...measured("serpmill", []), case: "latency", providerMs: 1_000, rounds };
   const rows = cellsOf(latencyReport([slow, { ...slow, ratePerSecond: 990, shareOfPeak: 1.1 }]));

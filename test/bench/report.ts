@@ -13,12 +13,12 @@ const cpuColumns: readonly Column[] = [
   ["Postgres", ({ cpuUs }) => cpuUs.postgres],
 ];
 
-/** Two tables: speed, with the other contestants beside it, and what a search costs. All figures are medians of the rounds. */
+/** Two tables: speed, beside the other contestants, and the cost of a search. All figures are medians of the rounds. */
 export function throughputReport(measured: readonly Measured[]): string {
   return `${speedTable(measured)}\n${costTable(measured)}`;
 }
 
-/** One round on one line, for the progress. */
+/** One line about a round, for the progress. */
 export function describeRound({ searchesPerSecond, refusedPerSecond, p50Ms, p99Ms }: Round): string {
   const refused = refusedPerSecond ? `, refused ${formatNumber(refusedPerSecond)}/s` : "";
   return `${formatNumber(searchesPerSecond)}/s${refused}, p50 ${formatNumber(p50Ms)} ms, p99 ${formatNumber(p99Ms)} ms`;
@@ -72,9 +72,9 @@ function costTable(measured: readonly Measured[]): string {
 const mb = (bytes: number | undefined) => (bytes === undefined ? undefined : bytes / bytesPerMb);
 
 const usPerSecond = 1_000_000;
-/** A million searches of one µs take a core this part of an hour. */
+/** Core-hours that a million searches of 1 µs take. */
 const hoursPerMillionUs = 1 / 3_600;
-// A process with a smaller share of the CPU never is the bound, and the figure would be mostly noise.
+// A process with a smaller share of the CPU is never the bottleneck, and its figure would be mostly noise.
 const shareMin = 0.05;
 const usualCase = "connections-64";
 
@@ -204,8 +204,8 @@ const rateOf = (one: Measured | undefined) => one && medianOf(one, ({ searchesPe
 export const ratioOf = (reference: number | undefined, one: number | undefined): number | undefined =>
   reference === undefined || one === undefined || reference === 0 ? undefined : one / reference;
 
-/** A figure with three digits at least; a dash where it is absent. */
+/** A figure with at least three digits; a dash if it is absent. */
 export const formatFigure = (value: number | undefined): string => (value === undefined ? "–" : formatNumber(value));
 
-/** A number with as many decimals as matter for its size. */
+/** A number with as many decimals as its size needs. */
 export const formatNumber = (value: number): string => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);

@@ -5,7 +5,7 @@ import { contestantNames, processKinds } from "./contestants/contestant.ts";
 
 const byProcess = z.partialRecord(z.enum(processKinds), z.number());
 
-/** One measurement. What the system or the server does not tell is absent. "Per search" means per answered request. */
+/** One measurement. Figures that the system or the server does not report are absent. "Per search" means per answer. */
 const roundSchema = z.object({
   answered: z.int(),
   searchesPerSecond: z.number(),
@@ -32,7 +32,7 @@ const measuredSchema = z.object({
   /** With a fixed arrival rate: the rate, and its share of the peak. */
   ratePerSecond: z.number().optional(),
   shareOfPeak: z.number().optional(),
-  /** The delay of the provider that is asked over HTTP, in the measurements of latency. */
+  /** The delay of a provider over HTTP, in measurements of latency. */
   providerMs: z.number().optional(),
   rounds: z.array(roundSchema).min(1),
 });
@@ -67,14 +67,14 @@ export function readResults(file: string): Results {
   return resultsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
 }
 
-/** The number in the middle, or the mean of the two there; undefined of none. */
+/** The median; undefined of no numbers. */
 export function median(numbers: readonly number[]): number | undefined {
   const sorted = numbers.toSorted((one, other) => one - other);
   const [low, high = low] = sorted.slice(Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2) + 1);
   return low === undefined || high === undefined ? undefined : (low + high) / 2;
 }
 
-/** The median of a figure over the rounds; undefined where no round has it. */
+/** The median of a figure over the rounds; undefined if no round has it. */
 export const medianOf = ({ rounds }: Measured, figure: (round: Round) => number | undefined): number | undefined =>
   median(rounds.map(figure).filter((value) => value !== undefined));
 

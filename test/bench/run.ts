@@ -4,7 +4,7 @@ import { AskedProcess } from "./processes/asked-process.ts";
 
 const stepTimeoutMs = 15_000;
 
-/** A run of the benchmark: what it has opened, and where it tells how far it is. */
+/** A run of the benchmark: its load generator, its open resources and its progress. */
 export interface Run {
   generator: AskedProcess;
   shutdown: Shutdown;
@@ -31,13 +31,13 @@ export async function withRun<T>(
   try {
     return await Promise.race([working, stopped]);
   } finally {
-    working.catch(() => undefined); // After an interruption, what it was doing fails.
+    working.catch(() => undefined); // After an interruption its work fails.
     stopped.catch(() => undefined);
     await close(shutdown);
   }
 }
 
-/** Uses something with a shutdown of its own, which also belongs to that of the run. */
+/** Runs a part with its own shutdown, which the shutdown of the run includes. */
 export async function withPart<T>(run: Run, use: (shutdown: Shutdown) => Promise<T>): Promise<T> {
   const shutdown = new Shutdown(stepTimeoutMs);
   run.shutdown.register("part of the run", () => close(shutdown));

@@ -12,7 +12,7 @@ import { memory, throughput } from "./load-commands.ts";
 import { canMeasureProcesses } from "./processes/measure-processes.ts";
 import { readResults } from "./results.ts";
 
-/** A folder that the test removes. Postgres may run as another user, who has to pass through. */
+/** A folder that the test removes. Postgres may run as another user, who needs access. */
 async function temporaryFolder(): Promise<string> {
   const folder = await GuardedFolder.create("serpmill-test-bench-");
   onTestFinished(() => folder.remove());
@@ -101,7 +101,7 @@ test.runIf(canMeasureProcesses)(
     });
     onTestFinished(() => void bench.kill("SIGKILL"));
     const lines = createInterface(bench.stderr);
-    // Then the service runs, with its servers and the load generator.
+    // By then the service runs, with its servers and the load generator.
     for await (const line of lines) if (line === "starting bullmq") break;
     const started = treeOf(bench.pid ?? 0);
     expect(started.length).toBeGreaterThan(6);

@@ -9,11 +9,11 @@ import { AnswersFailed, leadSecondsFor, measureRound } from "./measure-round.ts"
 import type { Measured } from "./results.ts";
 import { type Run, withPart } from "./run.ts";
 
-// New processes run interpreted code at first, which costs more. A case then only has to fill its caches.
+// New processes first run interpreted code, which costs more. After that a case only has to fill its caches.
 const firstWarmUp = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
 const firstWarmUpSecondsMax = 3;
 const warmUpSeconds = 1;
-// With default limits, the calls at once to a provider double each second, from 50 to 1,000.
+// With default limits, the simultaneous calls to a provider double each second, from 50 to 1,000.
 const defaultLimitsWarmUpSeconds = 10;
 
 export interface ThroughputOptions {
@@ -21,7 +21,7 @@ export interface ThroughputOptions {
   rounds: number;
   /** The length of a round. */
   seconds: number;
-  /** The folder of another service that carries the same load. */
+  /** The folder of another service, for the same load. */
   yardstick?: string;
 }
 
@@ -56,7 +56,7 @@ export async function measureThroughput(run: Run, options: ThroughputOptions): P
 
 type Group = [Case, ...Case[]];
 
-/** Consecutive cases for which the same processes are needed. */
+/** Consecutive cases that need the same processes. */
 function byStage(cases: readonly Case[]): Group[] {
   const groups: Group[] = [];
   for (const one of cases) {
@@ -67,7 +67,7 @@ function byStage(cases: readonly Case[]): Group[] {
   return groups;
 }
 
-/** What the service is compared with. Each is started when the first case needs it, and then runs until the end. */
+/** The other contestants. Each is started by the first case that needs it, and runs until the end. */
 class Others {
   readonly #run: Run;
   readonly #folder: string | undefined;
@@ -102,7 +102,7 @@ class Others {
   }
 }
 
-/** A case and a contestant that it is measured with. */
+/** A case and a contestant. */
 interface Entry {
   one: Case;
   contestant: Contestant;
@@ -129,7 +129,7 @@ async function measureInTurns({ say }: Run, entries: readonly Entry[], options: 
   }
 }
 
-/** Says which case failed. */
+/** Adds the name of the failed case. */
 const named =
   (one: Case, { name }: Contestant) =>
   (error: unknown) => {

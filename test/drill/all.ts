@@ -7,13 +7,13 @@ import { storeDrills } from "./drills/stores.ts";
 /** Every drill, in the order of the report. */
 export const drills: readonly Drill[] = [...storeDrills, ...processDrills, ...providerDrills, ...moneyDrills];
 
-/** Alerts that no drill shows, each with the reason. Their cases for promtool show them. */
+/** Alerts that no drill raises, each with the reason. Their promtool cases test them. */
 export const notShown: Record<string, string> = {
-  SearchesSlowTooOften: "it compares days, and needs 40 minutes of slow answers",
-  MaintenanceFails: "it takes a defect, or data that no process writes; a test of maintenance plants such data",
+  SearchesSlowTooOften: "it compares days and needs 40 minutes of slow answers",
+  MaintenanceFails: "it takes a bug, or data that no process writes; a test of maintenance plants such data",
   MarginNegative: "it waits for an hour, over a window of another hour",
   ProviderRowsUnreadable: "it waits for half an hour",
-  SandboxServes: "it is a setting, and no outage",
+  SandboxServes: "it reports a setting, not an outage",
   DiskFilling: "it takes a disk that may be filled; a file system in memory does not count",
   DiskFull: "it takes a disk that may be filled; a file system in memory does not count",
 };

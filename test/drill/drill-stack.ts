@@ -22,15 +22,15 @@ const creditMils = 1_000_000_000;
 const shippedConfig = new URL("../../deploy/prometheus/prometheus.yml", import.meta.url);
 
 export interface DrillStackOptions {
-  /** Whether searches go to a second provider where the first one fails. */
+  /** Whether searches fall back to a second provider. */
   secondProvider?: true;
   /** The depth of the searches; 10 by default, which is one page. */
   depth?: number;
-  /** Settings of every process, besides those that lead to the servers. */
+  /** More settings for every process. */
   settings?: Record<string, string>;
 }
 
-/** The servers, the processes, and the ways between them that a drill can break. */
+/** The servers, the processes, and the connections between them that a drill can break. */
 interface WatchedService {
   service: Service;
   postgres: KillablePostgres;
@@ -38,10 +38,10 @@ interface WatchedService {
   provider: SerperStub;
   stripe: StripeStub;
   apisToPostgres: Proxy;
-  /** The way of the first worker, and of the second. */
+  /** Of the first worker, and of the second. */
   workersToRedis: readonly [Proxy, Proxy];
   startApi: () => Promise<unknown>;
-  /** Starts two, each with its own way to Redis. */
+  /** Starts two workers, each with its own proxy to Redis. */
   startWorkers: () => Promise<unknown>;
 }
 
@@ -120,7 +120,7 @@ async function openWatchedService(
   const workersToRedis = [await keep(startProxy(redis.url)), await keep(startProxy(redis.url))] as const;
   const startApi = () => service.startApi({ DATABASE_URL: apisToPostgres.url });
   const startWorkers = () => Promise.all(workersToRedis.map(({ url }) => service.startWorker({ REDIS_URL: url })));
-  // After an interruption these may have been stopped by the terminal, and are never ready.
+  // After an interruption the terminal may have stopped them, so that they never become ready.
   const starting = startWorkers().then(() => Promise.all([startApi(), startApi()]));
   const { ended } = await waitFor(starting, { timeoutMs: startMsMax, signal: interrupted });
   if (ended !== "done") throw new Error("the processes were not ready in time");

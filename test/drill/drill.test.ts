@@ -7,7 +7,7 @@ import { type DrillResult, groupWaitMs, isPassed, lastingAlerts } from "./drill.
 import { conclusionOf, reportOf } from "./report.ts";
 import { configOf } from "./scrape-targets.ts";
 
-/** `npm run drill` itself starts processes for half an hour. These are its parts that need none. */
+/** The parts of `npm run drill` that need no processes. */
 
 const rules = z.object({
   groups: z.array(
@@ -19,14 +19,14 @@ const severities = new Map(
   groups.flatMap((group) => group.rules.map(({ alert, labels }) => [alert, labels.severity] as const)),
 );
 
-test("every alert is shown by a drill, or listed with the reason why it is not", () => {
+test("a drill raises every alert, or the list says why none does", () => {
   const shown = new Set(drills.flatMap(({ expects }) => expects));
   const listed = [...shown, ...Object.keys(notShown)];
   expect(listed.toSorted()).toEqual([...severities.keys()].toSorted());
   expect([...lastingAlerts].filter((name) => !severities.has(name))).toEqual([]);
 });
 
-test("drills have names of their own, and each total outage expects a page", () => {
+test("each drill has a unique name, and each total outage expects a page", () => {
   const names = drills.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
   const silent = drills.filter(

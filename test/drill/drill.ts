@@ -1,16 +1,16 @@
 import type { DrillStack, DrillStackOptions } from "./drill-stack.ts";
 
-/** An outage that is caused on purpose, and the alerts that it must raise. */
+/** A deliberate outage, and the alerts that it must raise. */
 export interface Drill {
   name: string;
-  /** What is broken, in words for an operator. */
+  /** What is broken, described for an operator. */
   outage: string;
-  /** Searches are no longer answered: a page has to leave within two minutes. */
+  /** Searches are no longer answered, so a page must leave within two minutes. */
   isTotal?: true;
   expects: readonly [string, ...string[]];
   /** How long the alerts may take; five minutes by default. */
   withinMs?: number;
-  /** What the stack needs besides the usual. */
+  /** What the stack needs, if not the default. */
   stack?: DrillStackOptions;
   /** Breaks it. @returns mends it. */
   begin: (stack: DrillStack) => Promise<() => Promise<void>>;
@@ -24,28 +24,28 @@ export interface DrillAlert {
   afterMs: number;
 }
 
-/** What a drill showed. */
+/** The result of a drill. */
 export interface DrillResult {
   drill: string;
   outage: string;
   isTotal: boolean;
-  /** In the order of their arrival. */
+  /** In order of arrival. */
   alerts: DrillAlert[];
-  /** Those that were expected and did not come. */
+  /** Expected alerts that did not come. */
   missing: string[];
-  /** When the first page left Alertmanager, which groups pages first. Undefined if none did. */
+  /** When the first page left Alertmanager, after its group wait. Undefined if none did. */
   pagedAfterMs: number | undefined;
-  /** From the repair until no alert was active, apart from those that last as long as their window. */
+  /** From the repair until no alert was active, apart from lasting ones. */
   quietAfterMs: number | undefined;
 }
 
-/** A page for a total outage has to leave in this time. */
+/** A page for a total outage must leave within this time. */
 export const pageMsMax = 120_000;
 
 /** As in deploy/alertmanager: a page waits this long for others of its group. */
 export const groupWaitMs = 10_000;
 
-/** Alerts that stay for their window, or for as long as failures of the past are in it, also when all is well again. */
+/** Alerts that stay active after the repair, as long as past failures are in their window. */
 export const lastingAlerts: ReadonlySet<string> = new Set([
   "SearchesFail",
   "SearchesFailTooOften",
@@ -62,6 +62,6 @@ export const lastingAlerts: ReadonlySet<string> = new Set([
   "ReplicaGone",
 ]);
 
-/** Whether a drill showed what it has to. */
+/** Whether the expected alerts came, in time, and ended. */
 export const isPassed = ({ missing, isTotal, pagedAfterMs = Number.POSITIVE_INFINITY, quietAfterMs }: DrillResult) =>
   missing.length === 0 && quietAfterMs !== undefined && (!isTotal || pagedAfterMs <= pageMsMax);

@@ -1,12 +1,12 @@
 import { arriveAt, Callers } from "../faults/scenarios/callers.ts";
 import type { Service } from "../harness/processes/service.ts";
 
-/** Searches arrive at this rate: enough for every alert that wants a minimum of traffic, and little work for the machine. */
+/** The arrival rate of searches: enough for every alert that needs a minimum of traffic, and little work for the machine. */
 export const searchesPerSecond = 5;
 
 const judged = 10;
 
-/** Searches at a steady rate, spread over the APIs that run, each with a keyword of its own. */
+/** Distinct searches at a steady rate, over all running APIs. */
 export class SteadyLoad {
   readonly #callers = new Callers();
   readonly #statuses: number[] = [];
@@ -32,7 +32,7 @@ export class SteadyLoad {
     return last.length === judged && last.every((status) => status === 200);
   }
 
-  /** Ends it, and the searches that are under way. */
+  /** Ends the load and its running searches. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await this.#callers.close();

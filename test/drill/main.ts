@@ -29,14 +29,14 @@ async function run({ only, stacks, json }: DrillOptions): Promise<void> {
     const results = await runSideBySide(chosen, stacks, interrupted);
     process.stdout.write(json ? `${JSON.stringify(results)}\n` : `${reportOf(results)}\n${conclusionOf(results)}\n`);
     const failed = chosen.length - results.length;
-    if (failed > 0) throw new Error(`${failed} of ${chosen.length} drills could not be carried out.`);
+    if (failed > 0) throw new Error(`${failed} of ${chosen.length} drills could not run.`);
     process.exitCode = results.every(isPassed) ? 0 : 1;
   });
 }
 
 /**
- * Runs the drills on several stacks side by side, because a drill mostly waits. The slow ones begin first.
- * @returns the results of those that could be carried out. @throws when interrupted.
+ * Runs the drills on parallel stacks, because a drill mostly waits. The slow ones start first.
+ * @returns the results of the drills that could run. @throws when interrupted.
  */
 async function runSideBySide(chosen: readonly Drill[], stacks: number, interrupted: AbortSignal) {
   const waiting = chosen.toSorted((one, other) => (other.withinMs ?? 0) - (one.withinMs ?? 0));
@@ -47,7 +47,7 @@ async function runSideBySide(chosen: readonly Drill[], stacks: number, interrupt
         results.set(drill, await runDrill(drill, { say, interrupted }));
       } catch (error) {
         interrupted.throwIfAborted();
-        say(`${drill.name}: could not be carried out: ${String(error)}`);
+        say(`${drill.name}: could not run: ${String(error)}`);
       }
       say(`${drill.name}: ended; ${waiting.length} of ${chosen.length} drills wait for a stack`);
     }
@@ -59,12 +59,12 @@ async function runSideBySide(chosen: readonly Drill[], stacks: number, interrupt
 
 const program = new Command("npm run drill --")
   .description(
-    "Breaks each part of the service under steady load, with servers and processes of its own and a real Prometheus with " +
+    "Breaks each part of the service under steady load, with its own servers and processes and a real Prometheus with " +
       "the shipped rules. Reports which alerts came and after how long; exits with 1 if an expected one did not come, or " +
       "if a total outage paged later than after two minutes.",
   )
   .option("--only <names...>", `only these drills, of ${drillNames}`)
-  .option("--stacks <n>", "how many stacks run drills side by side", parseWholeNumber(1), stacksDefault)
+  .option("--stacks <n>", "how many stacks run drills in parallel", parseWholeNumber(1), stacksDefault)
   .option("--json", "print the results as JSON instead of a table")
   .showHelpAfterError()
   .action(run);

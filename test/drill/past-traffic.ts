@@ -5,7 +5,7 @@ import { searchesPerSecond } from "./load.ts";
 
 /**
  * Three quiet days: answered searches at the rate of the drill, two APIs and two workers. Some alerts compare with hours and
- * days. On an empty Prometheus the first failures would be a large share of everything, and page sooner than in production.
+ * days. On an empty Prometheus the first failures would be a large share of all searches, and page sooner than in production.
  */
 
 const days = 3;
@@ -19,10 +19,10 @@ const searchSeries = [
   `${metric}_count{${labels}}`,
 ];
 const processSeries = ["api", "worker"].flatMap((job) => [1, 2].map((n) => `up{job="${job}",instance="past ${n}"}`));
-// Prometheus takes a series for alive until five minutes after its last sample.
+// Prometheus considers a series alive until five minutes after its last sample.
 const processesGoneSeconds = 360;
 
-/** Writes them into the folder of a Prometheus that does not run yet. */
+/** Writes the samples of these days into the folder of a Prometheus before it starts. */
 export async function writePastTraffic(dataFolder: string): Promise<void> {
   const now = Math.floor(Date.now() / 1_000);
   const seconds = days * 86_400;

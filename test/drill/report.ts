@@ -38,7 +38,7 @@ function targetOf(result: DrillResult): string {
   return `${pageMsMax / 1_000} s: ${pagedAfterMs <= pageMsMax ? "met" : "NOT MET"}`;
 }
 
-/** The last line: how many drills showed what they have to. */
+/** The last line: which drills failed. */
 export function conclusionOf(results: readonly DrillResult[]): string {
   const failed = results.filter((result) => !isPassed(result));
   if (failed.length === 0) return "Every expected alert came, and every total outage paged in time.";

@@ -19,7 +19,7 @@ interface Running {
   interrupted: AbortSignal;
 }
 
-/** Runs one drill on a stack of its own, and closes that whatever happens. @throws if the service does not settle first. */
+/** Runs one drill on its own stack, which it always closes. @throws if the service does not settle first. */
 export async function runDrill(drill: Drill, options: { say: Say; interrupted: AbortSignal }): Promise<DrillResult> {
   const { interrupted } = options;
   const say = (line: string) => options.say(`${drill.name}: ${line}`);
@@ -32,7 +32,7 @@ export async function runDrill(drill: Drill, options: { say: Say; interrupted: A
   try {
     return await Promise.race([working, stopped]);
   } finally {
-    for (const promise of [working, stopped]) promise.catch(() => undefined); // What goes on fails after an interruption.
+    for (const promise of [working, stopped]) promise.catch(() => undefined); // After an interruption they fail.
     await Promise.allSettled([opening]); // It stops soon after an interruption. What it started by then is closed here.
     await shutdown.run(openLog({ name: "drill", level: "silent" }));
   }
@@ -72,7 +72,7 @@ async function carryOut(drill: Drill, running: Running): Promise<DrillResult> {
   };
 }
 
-/** What is not as it should be: alerts whose condition holds, processes that are not scraped, searches that fail. */
+/** What is wrong: active alerts, processes that are not scraped, searches that fail. */
 async function troubles({ prometheus, load }: DrillStack, ignored: ReadonlySet<string> = new Set()): Promise<string[]> {
   const active = (await prometheus.activeAlerts()).filter((name) => !ignored.has(name));
   const [scrapes = 0] = await prometheus.query('count(count_over_time(up{job=~"api|worker"}[1m]) >= 3 and up == 1)');
@@ -86,7 +86,7 @@ async function troubles({ prometheus, load }: DrillStack, ignored: ReadonlySet<s
 // Two APIs and two workers.
 const processes = 4;
 
-/** Polls until it is true. @returns after how long, undefined if it was not within the bound. @throws when interrupted. */
+/** Polls until it is true. @returns after how long, or undefined if it took longer than the bound. @throws when interrupted. */
 async function poll(
   { interrupted }: Running,
   boundMs: number,

@@ -12,9 +12,9 @@ const scrape = z.looseObject({ job_name: z.string() });
 const shipped = z.looseObject({ rule_files: z.array(z.string()), scrape_configs: z.array(scrape) });
 
 /**
- * The shipped configuration of Prometheus, with the addresses of a drill. The rules, the jobs and all intervals are the
- * shipped ones. Files stand in for DNS: as there, a process that has ended is no target any more after 10 s. The job `node`
- * is left out, because it watches the disks of the machine.
+ * The shipped configuration of Prometheus with the addresses of a drill. Rules, jobs and intervals are the shipped ones. Files
+ * replace DNS; as there, a process that has ended is no longer a target after 10 s. The job `node` is left out, because it
+ * watches the disks of the machine.
  */
 export function configOf(
   text: string,
@@ -41,7 +41,7 @@ const fileOf = (folder: string, job: string) => join(folder, `${job}.json`);
 // As refresh_interval in the shipped configuration.
 const refreshMs = 10_000;
 
-/** Keeps the files up to date in which Prometheus finds the processes of a service. */
+/** Updates the files in which Prometheus finds the processes of a service. */
 export class ScrapeTargets {
   readonly #folder: GuardedFolder;
   readonly #service: Service;

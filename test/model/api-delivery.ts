@@ -6,8 +6,7 @@ import type { Change, Steps } from "./steps.ts";
 /** The delivery of an answer: its bytes on the way to the caller, its confirmation, or the reversal of its charge. */
 
 /**
- * The check of the fence and the first byte are in one turn of the event loop, so nothing comes between them. A caller who
- * disconnects before has none of the bytes.
+ * The API checks the fence and sends the first byte in one turn of the event loop. A caller that disconnects before gets no byte.
  */
 export function offerDelivery(steps: Steps, { index, caller, clock }: Search): void {
   const isReversible = !steps.isKeyed(index);
@@ -32,13 +31,13 @@ const deliver =
     go(own, isConfirmed ? Api.confirm : Api.done);
   };
 
-/** Whether anything can come between the first byte and the last. Where nothing can, the two are one step. */
+/** Whether anything can happen between the first byte and the last. If not, the two are one step. */
 const mayBreakOff = ({ config: { faults } }: Steps) =>
   (["disconnect", "cancel", "apiCrash", "apiPause", "slowReader"] as const).some(
     (fault) => faults[fault] !== undefined,
   );
 
-/** An answer is delivered, and its charge final, when one whole usable copy of it was handed to the caller's socket. */
+/** The charge is final when one usable copy of the answer was handed to the caller's socket. */
 export function offerSending(steps: Steps, { index, caller }: Search): void {
   const { reversedIsUnsent, firstCopyIsFinal } = steps.config.design;
   if (caller === Caller.disconnected)
@@ -61,7 +60,7 @@ export function offerSending(steps: Steps, { index, caller }: Search): void {
   });
 }
 
-/** Retried until it succeeds, for four minutes. Its outcome may be unknown, because a second time has no effect. */
+/** Retried for four minutes. Its outcome may be unknown, because a repeat has no effect. */
 export function offerConfirmation(steps: Steps, { index }: Search): void {
   steps.offer("API of %: confirms the delivery in Postgres", index, (_, own) => {
     confirm(own);

@@ -6,10 +6,7 @@ import { type Change, noSearch, type Steps } from "./steps.ts";
 
 /** The API before a search is in the queue: admission, reads of Postgres, the wait for the first request, enqueueing. */
 
-/**
- * A caller sends the next search. Those before it have been sent, in whatever state they are: two searches that do not
- * differ are interchangeable, so their order makes no difference.
- */
+/** A caller sends the next search. Equal searches are interchangeable, so a fixed order loses nothing. */
 export function offerSending(steps: Steps): void {
   const unsent = steps.now.searches.find(({ caller }) => caller === Caller.unsent);
   if (!unsent) return;
@@ -72,7 +69,7 @@ function offerAdmission(steps: Steps, index: number, clock: number): void {
     steps.offer(`${name}, which runs later`, index, unknownTo(later(Message.admit)), "admissionUnknown");
 }
 
-/** The caller has its 503 while the API undoes what may have happened. */
+/** The caller gets its 503 while the API undoes what may have happened. */
 const unknown =
   (undo: number) =>
   (change: Change): Change =>
@@ -111,10 +108,10 @@ function pass(steps: Steps, next: State, own: Search): string {
 const heldIn = ({ searches }: State) =>
   searches.reduce((held, search) => (search.hold === Hold.priced ? held | bitOf(search) : held), 0);
 
-/** Where no other search has a hold, the balance is all there is to ask for. */
+/** If no other search has a hold, the API asks only for the balance. */
 const checkOf = (held: number) => (held === 0 ? Api.askBalance : Api.listHolds);
 
-/** Before a 402 the API asks Postgres for the balance and what was spent, and for the holds whose decisions they contain. */
+/** Before a 402 the API asks Postgres for the balance and the spending, and for decided holds. */
 function offerCreditCheck(steps: Steps, own: Search): void {
   const { index, api, carriedVersion, seenHolds } = own;
   if (api === Api.listHolds) {
@@ -152,19 +149,18 @@ const askPostgres =
     return decided.length > 0 ? "a hold is decided" : "there is more";
   };
 
-/** 402. Whether that is right depends on what Postgres has at this moment. */
+/** 402. Whether it is right depends on Postgres at this moment. */
 function refuseForPrice(steps: Steps, state: State, own: Search): string {
   const { shared, searches } = state;
   const { limit = 0 } = steps.config;
   const isOpen = (other: Search) => other.hold === Hold.priced || (own.seenHolds & bitOf(other)) !== 0;
   const open = searches.filter((other) => isOpen(other) && other.decision === Decision.none);
-  if (own.isRepeat === 1) steps.breaks("what a key has paid is not refused for credits");
+  if (own.isRepeat === 1) steps.breaks("no repeat of a key that has paid is refused for lack of credit");
   else if (own.carriedSpent > 0) {
-    if (spentIn(steps.config, state) + open.length < limit)
-      steps.breaks("no caller is refused by a limit that leaves room for its search");
-  } else if (shared.version > own.carriedVersion) steps.breaks("no caller is refused for credits by an old balance");
-  else if (shared.balance > open.length)
-    steps.breaks("no caller is refused for credits that only a decided search holds");
+    if (spentIn(steps.config, state) + open.length < limit) steps.breaks("no limit with room for a search refuses it");
+  } else if (shared.version > own.carriedVersion)
+    steps.breaks("no caller is refused for lack of credit by an old balance");
+  else if (shared.balance > open.length) steps.breaks("no caller is refused because of the hold of a decided search");
   refuse(own);
   return "402";
 }
@@ -184,7 +180,7 @@ function offerSeed(steps: Steps, search: Search): void {
   });
 }
 
-/** Each search with a key looks into Postgres first. The gate in Redis then only reads the rate window. */
+/** Each search with a key is looked up in Postgres first. Admission then only reads the rate window. */
 function offerLookUp(steps: Steps, index: number): void {
   steps.offer("API of %: looks its key up in Postgres", index, ({ shared }, own) => {
     go(own, shared.paidBy === 0 ? Api.admit : Api.deliver);
@@ -195,7 +191,7 @@ function offerLookUp(steps: Steps, index: number): void {
 
 const answeredOf = ({ config }: Steps) => (config.design.looksUpFirst ? Api.lookUp : Api.deliver);
 
-/** A repeat whose first request still runs. A failure is shared with those that wait; then, or after a flush, the key is free. */
+/** A repeat whose first request still runs. Waiting repeats share its failure; then, or after a flush, the key is free. */
 function offerKeyWait(steps: Steps, index: number, own: Search): void {
   const { record } = steps.now.shared;
   if (record === KeyRecord.answered)
@@ -210,7 +206,7 @@ function offerKeyWait(steps: Steps, index: number, own: Search): void {
     steps.offer("API of %: stops waiting for the first", index, (_, search) => refuse(search));
 }
 
-/** A key's record is forgotten a moment after the end of its search. */
+/** A key's record expires a moment after the end of its search. */
 export function offerForgetting(steps: Steps): void {
   const { record } = steps.now.shared;
   if (record !== KeyRecord.failed && record !== KeyRecord.answered) return;

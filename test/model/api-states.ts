@@ -2,7 +2,7 @@ import type { Credit } from "./postgres.ts";
 import { Caller, type Search } from "./state.ts";
 
 /**
- * The states of the API process of one search. In each it waits for one answer from outside, or for one message to be sent.
+ * The states of the API process of one search. In each it waits for one reply, or for one message to be sent.
  *
  *   idle → lookUp → admit → enqueue → wait → deliver → send → confirm → done   an answer, delivered and confirmed
  *   lookUp → deliver                                                the key has paid before; only searches with a key look
@@ -40,13 +40,13 @@ export const Api = {
   // The refund took longer than a second: it goes on, and its outcome is no longer used.
   leftRefund: 20,
   leftDrop: 21,
-  // From `send` on bytes of the answer are handed to the caller's socket, from `confirm` on a whole usable copy was.
+  // From `send` on, bytes of the answer are handed to the caller's socket; from `confirm` on, a usable copy was.
   deliver: 22,
   send: 23,
   confirm: 24,
   reverse: 25,
   reversePush: 26,
-  // Nothing left to do. A process that died is the same from then on.
+  // Nothing is left to do. A dead process has the same state.
   done: 27,
 } as const;
 
@@ -54,14 +54,14 @@ export const Api = {
 export const isListening = (api: number) =>
   (api >= Api.enqueue && api <= Api.wait) || (api >= Api.refund && api <= Api.lateWait);
 
-/** The API goes on: what it carried is used up, and an inbox that it no longer reads counts as empty. */
+/** Goes to a state. The API drops what it carried, and an inbox that it no longer reads counts as empty. */
 export function go(search: Search, api: number): void {
   search.api = api;
   search.carriedBalance = search.carriedVersion = search.carriedSpent = search.seenHolds = 0;
   if (!isListening(api)) search.inbox = 0;
 }
 
-/** The API goes on and carries a balance. */
+/** Goes to a state and carries a balance. */
 export function carry(search: Search, api: number, { balance, version, spent }: Credit): void {
   go(search, api);
   search.carriedBalance = balance;
@@ -81,7 +81,7 @@ export function answer(search: Search, outcome: number): void {
   if (search.caller === Caller.waits) search.caller = outcome;
 }
 
-/** Sends the caller an error, and nothing is left to do. */
+/** Sends the caller an error and ends. */
 export function refuse(search: Search): void {
   answer(search, Caller.refused);
   go(search, Api.done);

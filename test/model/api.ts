@@ -5,7 +5,7 @@ import { endOf, Message, putLate, send, tell } from "./redis.ts";
 import { Caller, Clock, Decision, Inbox, isAsking, Job, Reversed, type Search, type State } from "./state.ts";
 import type { Change, Steps } from "./steps.ts";
 
-/** The API from the moment a search is in the queue: the wait and its end, and the undo of every step. */
+/** The API once a search is in the queue: the wait and its end, and the undo of every step. */
 
 export function offerApi(steps: Steps, own: Search): void {
   switch (own.api) {
@@ -51,7 +51,7 @@ function offerWait(steps: Steps, { index, inbox, caller, clock }: Search): void 
   if (clock >= Clock.deadline) steps.offer("API of %: the wait timed out", index, (_, own) => go(own, Api.refund));
 }
 
-/** What a search cost that no caller waits for: nothing if its job still waited in the queue; otherwise its calls. */
+/** The caller of a search disconnected. A job that still waited costs nothing; otherwise it costs its calls. */
 function offerGivingUp(steps: Steps, index: number): void {
   steps.offer("API of %: the caller disconnected, removes the job", index, (_, own) => {
     const wasWaiting = own.job === Job.waiting;
@@ -68,7 +68,7 @@ function offerGivingUp(steps: Steps, index: number): void {
   steps.offer(`${lost}, its reply is lost`, index, unanswered, "message");
 }
 
-/** The first entry for this search counts. A failure that says that a charge stands makes the API give it back. */
+/** The first entry for this search counts. If a failure reports that a charge stands, the API reverses it. */
 function offerArrival(steps: Steps, index: number, inbox: number): void {
   if (inbox === Inbox.answer || inbox === Inbox.otherAnswer)
     return steps.offer("API of %: reads the answer from its inbox", index, (_, own) =>
@@ -87,7 +87,7 @@ const dropOf = new Map<number, number>([
   [Api.disconnect, Api.disconnectEnd],
 ]);
 
-/** settleRefund(): Postgres decides, whether or not the caller still waits. */
+/** settleRefund(): Postgres decides, even if the caller no longer waits. */
 function offerRefund(steps: Steps, { index, api, decision }: Search): void {
   const decide = (next: State, own: Search) => {
     const isFirst = own.decision === Decision.none;
@@ -110,7 +110,7 @@ function offerRefund(steps: Steps, { index, api, decision }: Search): void {
     });
 }
 
-/** The hold is dropped. Where a charge was first, hold and record are left to the worker that charged. */
+/** Drops the hold. If a charge was first, hold and record are left to the worker that charged. */
 function offerDrop(steps: Steps, search: Search): void {
   const { index, api, decision } = search;
   const isKeyed = steps.isKeyed(index);
@@ -139,7 +139,7 @@ const endNames: Record<number, string> = {
  */
 function offerTelling(steps: Steps, index: number): void {
   const isHeard = steps.now.search(index).runs.some(isAsking);
-  const name = "API of %: tells the workers that the caller is gone";
+  const name = "API of %: tells the workers that the caller has disconnected";
   steps.offer(name, index, (_, own) => {
     tell(own);
     go(own, Api.disconnect);

@@ -1,10 +1,10 @@
 import { asBuilt, type Design } from "./design.ts";
 import type { ModelConfig } from "./steps.ts";
 
-/** Defects that the design could have. The model has to find each of them by the rule that it breaks. */
+/** Bugs that the design could have. The model must find each by the rule that it breaks. */
 export interface DesignBug {
   name: string;
-  /** A rule that it breaks, with the shortest trace to that. */
+  /** The rule that it breaks. */
   rule: string;
   config: ModelConfig;
 }
@@ -14,10 +14,10 @@ function bug(name: string, rule: string, changed: Partial<Design>, config: Parti
   return { name, rule, config: { ...given, ...config, design: { ...asBuilt, ...changed } } };
 }
 
-const paid = "each 200 has a charge behind it that stands, its own or its key's";
+const paid = "each 200 has a standing charge, its own or its key's";
 const delivered = "each charge without a key that stands was delivered";
-const covered = "what is admitted can be paid, unless Redis lost its memory";
-const balanceAtRest = "Redis' copy is cold or Postgres' balance";
+const covered = "admitted searches can be paid for, unless Redis lost its data";
+const balanceAtRest = "Redis has no copy of the balance, or Postgres' balance";
 const holdAtRest = "no hold is left";
 const repeat = { keyed: [true, true] };
 const withinLimit = "charges that stand never exceed the limit";
@@ -25,29 +25,24 @@ const onALimit = { keyed: [false, false], balance: 2, limit: 1, isPunctual: true
 
 export const bugs: DesignBug[] = [
   bug(
-    "a search is decided again by every run",
+    "every run decides its search again",
     "a decided search stays as it was decided",
     { decidesOnce: false },
     { balance: 2, faults: { workerCrash: 1 } },
   ),
   bug(
     "a commit of unknown outcome is refunded blindly",
-    "a reversal gives back one charge that was made",
+    "a reversal reverses one charge that was made",
     { asksAgainAfterUnknownCommit: false },
     { faults: { unknownCommit: 1 } },
   ),
   bug(
-    "a key is checked by admission only",
+    "only admission checks a key",
     "a key is charged once",
     { keyPaysOnce: false },
     { ...repeat, balance: 2, faults: { flush: 1 } },
   ),
-  bug(
-    "a limit is checked by admission only",
-    withinLimit,
-    { limitsCharges: false },
-    { ...onALimit, faults: { flush: 1 } },
-  ),
+  bug("only admission checks a limit", withinLimit, { limitsCharges: false }, { ...onALimit, faults: { flush: 1 } }),
   bug(
     "added credit makes room under a limit",
     withinLimit,
@@ -55,37 +50,37 @@ export const bugs: DesignBug[] = [
     { ...onALimit, balance: 1, faults: { topUp: 1 } },
   ),
   bug(
-    "what was spent is not copied from Postgres once Redis has lost it",
-    "Redis counts what Postgres counted with that balance",
+    "spending that Redis has lost is not copied from Postgres",
+    "Redis and Postgres agree on the spending of a balance version",
     { seedsSpending: false },
     { ...onALimit, faults: { flush: 1 } },
   ),
   bug(
-    "what was spent begins at nothing after added credit",
-    "what is admitted keeps the limit, unless Redis lost its memory",
+    "spending starts at 0 after added credit",
+    "admitted searches stay within the limit, unless Redis lost its data",
     { seedsSpending: false },
     { ...onALimit, faults: { topUp: 1 } },
   ),
   bug(
-    "what was spent is kept in Redis beside a newer balance",
-    "what is admitted keeps the limit, unless Redis lost its memory",
+    "Redis keeps old spending beside a newer balance",
+    "admitted searches stay within the limit, unless Redis lost its data",
     { bindsSpending: false },
     { ...onALimit, faults: { topUp: 1 } },
   ),
   bug(
-    "402 by a limit is answered from Redis alone",
-    "no caller is refused by a limit that leaves room for its search",
+    "402 for a limit is decided by Redis alone",
+    "no limit with room for a search refuses it",
     { asksBeforeRefusing: false },
     { ...onALimit, faults: { disconnect: 1, message: 1 } },
   ),
   bug(
-    "402 by a limit counts a charge twice whose hold still stands",
-    "no caller is refused by a limit that leaves room for its search",
+    "402 for a limit counts a charge twice while its hold stands",
+    "no limit with room for a search refuses it",
     { freesDecidedHolds: false },
     { ...onALimit, balance: 3, limit: 2, warm: false },
   ),
   bug(
-    "a charge under a key is reversed like any other",
+    "a charge under a key can be reversed",
     "a charge under a key is never reversed",
     { keyedChargesStand: false },
     { keyed: [true] },
@@ -105,7 +100,7 @@ export const bugs: DesignBug[] = [
     { faults: { workerStall: 1, message: 1 } },
   ),
   bug(
-    "a copy of the balance is replaced by an older one",
+    "an older balance replaces a newer copy",
     covered,
     { storesNewerBalancesOnly: false },
     { keyed: [false, false], warm: false },
@@ -117,41 +112,41 @@ export const bugs: DesignBug[] = [
     { faults: { message: 1 } },
   ),
   bug(
-    "a record is freed by any request",
-    "a search under a key has its record, unless Redis lost its memory",
+    "any request frees a record",
+    "a search under a key has its record, unless Redis lost its data",
     { recordsHaveOwners: false },
     { ...repeat, balance: 2, faults: { engineFailure: 1, message: 1 } },
   ),
   bug("a delivery is never confirmed", paid, { confirms: false }, {}),
   bug("a process exits without its confirmations", paid, { exitConfirms: false }, { faults: { apiExit: 1 } }),
-  bug("a 200 is sent however late it is", paid, { fences: false }, {}),
+  bug("a 200 is sent even if it is late", paid, { fences: false }, {}),
   bug(
-    "402 is answered from Redis alone, for lack of a top-up",
-    "no caller is refused for credits by an old balance",
+    "402 is decided by Redis alone, before it knows of a top-up",
+    "no caller is refused for lack of credit by an old balance",
     { asksBeforeRefusing: false },
     { balance: 0, faults: { topUp: 1 } },
   ),
   bug(
-    "a key is looked up in Redis alone, and its repeat is refused for credits",
-    "what a key has paid is not refused for credits",
+    "a key is looked up in Redis alone, and its repeat is refused for lack of credit",
+    "no repeat of a key that has paid is refused for lack of credit",
     { looksUpFirst: false },
     { ...repeat, faults: { flush: 1 } },
   ),
   bug(
-    "402 counts a charge twice whose hold still stands",
-    "no caller is refused for credits that only a decided search holds",
+    "402 counts a charge twice while its hold stands",
+    "no caller is refused because of the hold of a decided search",
     { freesDecidedHolds: false },
     { keyed: [false, false], balance: 2, warm: false },
   ),
   bug(
     "402 overlooks that a hold was dropped meanwhile",
-    "no caller is refused for credits that only a decided search holds",
+    "no caller is refused because of the hold of a decided search",
     { noticesDroppedHolds: false },
     { keyed: [false, false], balance: 2, warm: false },
   ),
   bug(
-    "answers under keys are kept in Redis alone",
-    "a repeat of a key that has paid is never given to a worker",
+    "answers under keys are stored in Redis alone",
+    "no worker gets a repeat of a key that has paid",
     { looksUpFirst: false },
     { ...repeat, balance: 2, faults: { flush: 1 } },
   ),
@@ -162,47 +157,47 @@ export const bugs: DesignBug[] = [
     { keyed: [true] },
   ),
   bug(
-    "a second run under a key answers with what it has found itself",
+    "a second run under a key sends its own answer",
     "callers under one key get the same bytes",
     { answersFromPostgres: false },
     { keyed: [true], faults: { workerCrash: 1 } },
   ),
   bug(
-    "an admission of unknown outcome is refunded in any case",
+    "an admission of unknown outcome is always refunded",
     "Postgres has entries only for searches that had a hold",
     { refundsHoldsOnly: false },
     { faults: { admissionUnknown: 1 } },
   ),
   bug(
-    "a disconnect ends the hold while the provider is asked",
-    "a search that is asked for at the provider has its concurrency slot",
+    "a disconnect ends the hold during a provider call",
+    "a search whose provider call runs has its concurrency slot",
     { keepsSlots: false },
     { faults: { disconnect: 1 } },
   ),
   bug(
-    "a worker goes on although its caller is gone",
-    "no page is asked for once the worker knows that the caller is gone",
+    "a worker goes on although its caller has disconnected",
+    "no page is requested once the worker knows that the caller has disconnected",
     { stopsWhenTold: false },
     { pages: 2, faults: { disconnect: 1 } },
   ),
   bug(
-    "calls count as unpaid with every message",
+    "calls count as unpaid once per message",
     "the calls of a search count as unpaid once",
     { countsOnce: false },
     { faults: { disconnect: 1, message: 1 } },
   ),
   bug(
-    "an answer on its way is given back because its caller cancels",
+    "a cancellation reverses an answer that is being sent",
     paid,
     { ignoresLateCancels: false },
     { faults: { cancel: 1 } },
   ),
   bug(
-    "an answer is final with its last byte, and usable before",
+    "a charge is final with the last byte of an answer that is usable before",
     paid,
     { firstCopyIsFinal: false },
     { faults: { disconnect: 1 } },
   ),
-  bug("a reversed answer is sent all the same", paid, { reversedIsUnsent: false }, { faults: { slowReader: 1 } }),
+  bug("a reversed answer is sent anyway", paid, { reversedIsUnsent: false }, { faults: { slowReader: 1 } }),
   bug("a worker reverses the charge of an earlier run", paid, { workerReverses: true }, { faults: { workerStall: 1 } }),
 ];

@@ -6,11 +6,11 @@ export const asBuilt = {
   keyPaysOnce: true,
   /** settle() refuses a charge beyond the limit; otherwise only admission checks the limit. */
   limitsCharges: true,
-  /** Credit that is added is no spending given back: it makes no room under a limit. */
+  /** Added credit makes no room under a limit. */
   grantsAreNoRoom: true,
-  /** What was spent is forgotten in Redis with the balance that it belongs to. */
+  /** Redis forgets spending together with its balance. */
   bindsSpending: true,
-  /** What Redis does not know to be spent is copied from Postgres; otherwise it begins with nothing. */
+  /** Spending that Redis does not know is copied from Postgres; otherwise it starts at 0. */
   seedsSpending: true,
   /** A commit of unknown outcome is retried, and not compensated with a blind credit. */
   asksAgainAfterUnknownCommit: true,
@@ -23,9 +23,9 @@ export const asBuilt = {
   sweeps: true,
   /** The sweeper only drops the hold of what it finds charged; the reversal is the reconciler's. */
   sweeperLeavesCharges: true,
-  /** A copy of the balance is replaced by a newer one only. */
+  /** Only a newer balance replaces the copy. */
   storesNewerBalancesOnly: true,
-  /** Copies that Redis lost, or that are old after a restore, are refreshed. */
+  /** Copies are refreshed if Redis lost them, or if they are old after a restore. */
   reconcilesBalances: true,
   /** Only the search that a record names may end it. */
   recordsHaveOwners: true,
@@ -35,33 +35,33 @@ export const asBuilt = {
   exitConfirms: true,
   /** No 200 is sent after the fence. */
   fences: true,
-  /** The API reads Postgres before it refuses a caller for credits. */
+  /** The API reads Postgres before it refuses a caller for lack of credit. */
   asksBeforeRefusing: true,
   /** Before a 402 the API frees the mils of holds whose searches are decided. */
   freesDecidedHolds: true,
-  /** It asks Redis again where a hold was dropped since it found too little there. */
+  /** It asks Redis again if a hold was dropped since Redis had too little. */
   noticesDroppedHolds: true,
   /** The answer under a key is stored by the transaction that charges it. */
   storesWithTheCharge: true,
-  /** Under a key the caller gets the answer that Postgres has, whatever the run has. */
+  /** Under a key the caller gets the answer that Postgres has, not that of the run. */
   answersFromPostgres: true,
   /** A search under a key that Redis does not know is looked up in Postgres before it is enqueued. */
   looksUpFirst: true,
-  /** After an admission of unknown outcome the API refunds a hold that Redis has, and nothing else. */
+  /** After an admission of unknown outcome the API refunds only a hold that Redis has. */
   refundsHoldsOnly: true,
   /** When a caller disconnects, the hold of a search that a worker has becomes a concurrency slot. */
   keepsSlots: true,
-  /** A worker that knows that the caller is gone asks for no further page. */
+  /** A worker that knows that the caller has disconnected requests no further page. */
   stopsWhenTold: true,
   /** The calls of a search count as unpaid once, however often the message arrives. */
   countsOnce: true,
   /** An MCP caller's cancellation changes nothing once the delivery has begun. */
   ignoresLateCancels: true,
-  /** The charge is final with the first usable copy of the answer, not with the last byte. */
+  /** The charge is final with the first usable copy of the answer, not with its last byte. */
   firstCopyIsFinal: true,
-  /** An answer whose charge is given back does not reach the wire. */
+  /** An answer whose charge is reversed is not sent. */
   reversedIsUnsent: true,
-  /** A run without an answer that finds its search charged reverses the charge itself and does not leave that to the API. */
+  /** A run without an answer that finds its search charged reverses the charge itself instead of leaving that to the API. */
   workerReverses: false,
 };
 

@@ -4,10 +4,6 @@ import { emptyState, firstState, offerAll } from "./model.ts";
 import type { State } from "./state.ts";
 import { Steps, type OfferedStep, type ModelConfig } from "./steps.ts";
 
-/**
- * Visits every state that a model can reach, breadth first, so that the trace of a violation is a shortest one.
- */
-
 export interface Violation {
   rule: string;
   /** The steps that lead there. */
@@ -21,19 +17,19 @@ export interface Explored {
   /** States in which nothing is left to do. */
   resting: number;
   seconds: number;
-  /** False where the bound on states came first. */
+  /** False if the bound on states was reached. */
   isExhaustive: boolean;
-  /** Whether it was checked, too, that every state can come to rest. */
+  /** Whether it was also checked that every state can come to rest. */
   isRestAsked: boolean;
   /** One for each broken rule, with a shortest trace. */
   violations: Violation[];
 }
 
 /**
- * @param options.statesMax the bound on states; states beyond it are not visited.
- * @param options.restAskedMax above this many states it is not checked whether every state can come to rest, which visits
- *   all of them several times.
- * @param options.until a rule to stop at as soon as it is broken.
+ * Visits every state that a model can reach, breadth first, so that the trace to a violation is a shortest one.
+ * @param options.statesMax the bound on states; further states are not visited.
+ * @param options.restAskedMax the bound on states for the check whether each can come to rest, which visits all several times.
+ * @param options.until a rule at whose first violation to stop.
  */
 export function explore(
   config: ModelConfig,
@@ -92,7 +88,7 @@ export function explore(
   return { states: known.count, depth, resting, seconds, isExhaustive, isRestAsked, violations };
 }
 
-/** Follows the parents back to the first state, and finds for each which step led to the next one. */
+/** Follows the parents back to the first state, and finds the step between each two. */
 function traceTo(config: ModelConfig, known: KnownStates, number: number): string[] {
   const way = [];
   for (let at = number; at > 0; at = known.parentOf(at)) way.push(at);
@@ -118,8 +114,8 @@ function describeStep(config: ModelConfig, name: string, index: number, found: s
 }
 
 /**
- * A state from which no path without a fault leads to rest, or -1. It goes backwards, so that a state's successors have
- * mostly been visited before it, until a whole pass finds nothing new.
+ * Finds a state from which no path without a fault leads to rest, or -1. Each pass goes backwards, because most successors of a
+ * state come after it; passes repeat until one finds nothing new.
  */
 function findStuck(config: ModelConfig, known: KnownStates): number {
   const [now, next] = [emptyState(config), emptyState(config)];

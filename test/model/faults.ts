@@ -5,12 +5,11 @@ import { Caller, Clock, Hold, type Search, type State } from "./state.ts";
 import { noSearch, type Steps } from "./steps.ts";
 import { offerWorkerCrash } from "./worker.ts";
 
-/** Time, and faults beyond single messages: processes that die, callers that disconnect, a Redis that loses data. */
+/** Time, and faults other than lost messages: processes that die, callers that disconnect, a Redis that loses data. */
 
 /**
- * Time passes for each search on its own and at any moment, whatever its API does: no promise of the model depends on speed.
- * Once the API has nothing left to do, the sweeper's grace and the fence pass together with the deadline, because a later
- * clock only allows more.
+ * Time passes for each search separately and at any moment, because no promise of the model depends on speed. Once the API is
+ * done, grace and fence pass together with the deadline, because a later clock only allows more.
  */
 export function offerTime(steps: Steps, { index, caller, clock, api, hold }: Search): void {
   if (caller === Caller.unsent || clock === Clock.fence) return;
@@ -18,7 +17,7 @@ export function offerTime(steps: Steps, { index, caller, clock, api, hold }: Sea
     return steps.offer("deadline, grace and fence of % pass", index, (_, own) => {
       own.clock = Clock.fence;
     });
-  // Only the sweeper reads the grace: where there is no hold, and none can appear, it makes no difference.
+  // Only the sweeper reads the grace. Without a hold, present or possible, it makes no difference.
   const { left, shared } = steps.now;
   const isSwept = hold !== Hold.none || api < Api.wait || left.restore > 0 || shared.lateTo === index + 1;
   const goesTo = clock === Clock.deadline && !isSwept ? Clock.fence : clock + 1;
@@ -44,7 +43,7 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
   if (caller === Caller.waits) offerCancel(steps, search);
   if (api !== Api.idle && api !== Api.done)
     steps.offer("the API of % is killed", index, (_, own) => die(own), "apiCrash");
-  // A process that stops waits for all that it has begun, so it does not differ from an idle one.
+  // A stopping process waits for everything that it has begun, so it equals an idle one.
   if (api === Api.confirm && !steps.config.design.exitConfirms)
     steps.offer("the API of % exits, its confirmation is dropped", index, (_, own) => go(own, Api.done), "apiExit");
   if (inbox !== 0)
@@ -58,7 +57,7 @@ export function offerFaultsOf(steps: Steps, search: Search): void {
     );
 }
 
-/** MCP: the connection lives on. Before the delivery it equals a disconnect, afterwards it changes nothing. */
+/** MCP: the connection stays open. Before the delivery a cancellation equals a disconnect, afterwards it changes nothing. */
 function offerCancel(steps: Steps, { index, api }: Search): void {
   const isBegun = api === Api.send;
   steps.offer(
@@ -67,7 +66,7 @@ function offerCancel(steps: Steps, { index, api }: Search): void {
     (_, own) => {
       if (!isBegun) own.caller = Caller.disconnected;
       else if (!steps.config.design.ignoresLateCancels) {
-        // The bytes are on their way, and its charge is given back.
+        // The answer is being sent, and its charge is reversed.
         own.caller = Caller.delivered;
         go(own, Api.reverse);
       }
@@ -78,7 +77,7 @@ function offerCancel(steps: Steps, { index, api }: Search): void {
 
 function die(own: Search): void {
   if (own.caller === Caller.waits) own.caller = Caller.disconnected;
-  // The one case that is in the caller's favour.
+  // The only error in the caller's favour.
   if (own.api === Api.confirm) own.inDoubt = 1;
   go(own, Api.done);
 }
@@ -112,8 +111,8 @@ function flush({ config }: Steps, next: State): void {
 }
 
 /**
- * The inbox is left out: what is unread at the restart is lost. If it came back, that would equal an inbox that was read just
- * before, because reading changes nothing in Redis.
+ * The snapshot has no inbox: unread entries are lost at the restart. If they came back, that would equal an inbox that was read
+ * just before, because reading changes nothing in Redis.
  */
 function takeSnapshot(next: State): void {
   const { shared } = next;

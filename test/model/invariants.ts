@@ -16,7 +16,7 @@ import {
 } from "./state.ts";
 import type { ModelConfig } from "./steps.ts";
 
-/** The invariants of docs/ledger.md and of the design, each under the sentence that reports its violation. */
+/** The invariants of docs/ledger.md and of the design, each with the sentence that reports its violation. */
 
 type Rule = (state: State, config: ModelConfig) => boolean;
 
@@ -38,45 +38,46 @@ const always: Record<string, Rule> = {
     // A byte does not go below 0: a balance that would is far above all that was granted.
     return shared.balance === sum && shared.balance <= shared.granted;
   },
-  "a reversal gives back one charge that was made": ({ searches }) =>
+  "a reversal reverses one charge that was made": ({ searches }) =>
     searches.every((search) => search.reversed === Reversed.no || isCharged(search)),
   "a charge under a key is never reversed": ({ searches }, config) =>
     searches.every((search) => search.reversed === Reversed.no || !isKeyed(config, search)),
-  "what stands in undelivered is an unkeyed charge that stands": ({ searches }, config) =>
+  "a row in undelivered belongs to a charge without a key that stands": ({ searches }, config) =>
     searches.every((search) => search.undelivered === 0 || (stands(search) && !isKeyed(config, search))),
   "a key is charged once": (state, config) => standingUnderKey(state, config) <= 1,
   "Postgres has the answer of every key that has paid": ({ shared }) => shared.paidBy === 0 || shared.stored === 1,
   "callers under one key get the same bytes": ({ searches }) =>
     !searches.some(({ caller }) => caller === Caller.deliveredOther),
-  "a repeat of a key that has paid is never given to a worker": ({ searches }) =>
+  "no worker gets a repeat of a key that has paid": ({ searches }) =>
     !searches.some(({ isRepeat, job }) => isRepeat === 1 && job !== Job.none),
   "Postgres has entries only for searches that had a hold": ({ searches }) =>
     searches.every(({ decision, wasHeld }) => decision === Decision.none || wasHeld === 1),
-  "a search that is asked for at the provider has its concurrency slot": (state, config) =>
+  "a search whose provider call runs has its concurrency slot": (state, config) =>
     state.searches.every(
-      (search) => !isAskedFor(search) || search.hold !== Hold.none || mayLackPlace(state, search, config),
+      (search) => !isAskedFor(search) || search.hold !== Hold.none || mayLackSlot(state, search, config),
     ),
   "the calls of a search count as unpaid once": ({ searches }) => searches.every(({ unpaid }) => unpaid <= 1),
-  "a remembered answer is paid": (state, config) =>
+  "a recorded answer is paid for": (state, config) =>
     state.shared.record !== KeyRecord.answered || standingUnderKey(state, config) > 0,
-  "a record in flight has a hold, by which the sweeper finds it": ({ shared, searches }) =>
+  "a running record has a hold, by which the sweeper finds it": ({ shared, searches }) =>
     shared.record !== KeyRecord.running || searches[shared.recordOwner - 1]?.hold !== Hold.none,
   "Redis' copy is never newer than Postgres, nor another balance of the same version": ({ shared }) =>
     shared.copy === 0 ||
     shared.copyVersion < shared.version ||
     (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
-  "what is admitted can be paid, unless Redis lost its memory": (state) => state.shared.lost === 1 || isCovered(state),
+  "admitted searches can be paid for, unless Redis lost its data": (state) =>
+    state.shared.lost === 1 || isCovered(state),
   "charges that stand never exceed the limit": ({ searches }, { limit }) =>
     limit === undefined || searches.filter(stands).length <= limit,
-  "what counts against the limit are the charges that stand": (state, config) =>
+  "the charges that stand count against the limit": (state, config) =>
     config.limit === undefined || spentIn(config, state) === state.searches.filter(stands).length,
-  "Redis counts what Postgres counted with that balance": ({ shared, searches }) =>
+  "Redis and Postgres agree on the spending of a balance version": ({ shared, searches }) =>
     shared.copySpent === 0 ||
     shared.copyVersion < shared.version ||
     shared.copySpent === searches.filter(stands).length + 1,
-  "what is admitted keeps the limit, unless Redis lost its memory": (state, config) =>
+  "admitted searches stay within the limit, unless Redis lost its data": (state, config) =>
     state.shared.lost === 1 || isWithinLimit(config, state),
-  "a search under a key has its record, unless Redis lost its memory": ({ shared, searches }, config) =>
+  "a search under a key has its record, unless Redis lost its data": ({ shared, searches }, config) =>
     shared.lost === 1 ||
     searches.every(
       (search) =>
@@ -85,18 +86,18 @@ const always: Record<string, Rule> = {
         search.decision !== Decision.none ||
         (shared.record === KeyRecord.running && shared.recordOwner === search.index + 1),
     ),
-  "one search at a time under a key, unless Redis lost its memory": ({ shared, searches }, config) =>
+  "one search at a time under a key, unless Redis lost its data": ({ shared, searches }, config) =>
     shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(config, search)).length <= 1,
 };
 
-/** The run that has the job waits for the provider; a worker that lost its job is taken for dead. */
+/** Whether the run that has the job waits for the provider. A worker that lost its job counts as dead. */
 const isAskedFor = ({ job, runs }: Search) => runs.some((run) => isAsking(run) && job === Job.active + run.index);
 
 /**
- * A slot may be missing where Redis lost it, after the deadline, where the search ended otherwise and its job is repeated
- * all the same, and where the API gave it up because it could not know that its job exists.
+ * A slot may be missing if Redis lost it, after the deadline, if the search has ended and its job is repeated anyway, and if the
+ * API gave it up because it could not know that the job exists.
  */
-const mayLackPlace = ({ shared, left }: State, { clock, decision }: Search, { faults }: ModelConfig) =>
+const mayLackSlot = ({ shared, left }: State, { clock, decision }: Search, { faults }: ModelConfig) =>
   shared.lost === 1 ||
   clock >= Clock.deadline ||
   (decision !== Decision.none && decision !== Decision.callerDisconnected) ||
@@ -105,7 +106,7 @@ const mayLackPlace = ({ shared, left }: State, { clock, decision }: Search, { fa
 const isUsed = (left: State["left"], faults: ModelConfig["faults"], some: readonly Fault[]) =>
   some.some((fault) => left[fault] < (faults[fault] ?? 0));
 
-/** Where no step is left but a fault. */
+/** In states without a step other than a fault. */
 const atRest: Record<string, Rule> = {
   "every caller is answered or disconnected, and no API has anything left to do": ({ searches }) =>
     searches.every(
@@ -115,9 +116,9 @@ const atRest: Record<string, Rule> = {
   "no hold is left": ({ searches }) => searches.every(({ hold }) => hold === Hold.none),
   "no job and no run is left": ({ searches }) =>
     searches.every(({ job, runs }) => job === Job.none && runs.every(({ at }) => at === 0)),
-  "no record is left in flight": ({ shared }) => shared.record !== KeyRecord.running,
-  "nothing undelivered is left": ({ searches }) => searches.every(({ undelivered }) => undelivered === 0),
-  "each 200 has a charge behind it that stands, its own or its key's": (state, config) =>
+  "no record is left running": ({ shared }) => shared.record !== KeyRecord.running,
+  "no row in undelivered is left": ({ searches }) => searches.every(({ undelivered }) => undelivered === 0),
+  "each 200 has a standing charge, its own or its key's": (state, config) =>
     state.searches.every((search) => {
       if (search.caller !== Caller.delivered) return true;
       if (isKeyed(config, search)) return standingUnderKey(state, config) > 0;
@@ -127,14 +128,14 @@ const atRest: Record<string, Rule> = {
     searches.every((search) => isKeyed(config, search) || !stands(search) || search.caller === Caller.delivered),
   "a charge under a key is owed by the key": (state, config) =>
     standingUnderKey(state, config) === 0 || state.shared.paidBy !== 0,
-  "what a caller left unpaid is counted, unless its count was lost": ({ shared, left, searches }, { faults }) =>
+  "unpaid calls are counted, unless their count was lost": ({ shared, left, searches }, { faults }) =>
     shared.lost === 1 ||
     isUsed(left, faults, ["message", "apiCrash", "postgresAway", "workerCrash", "workerStall", "workerGivesUp"]) ||
     searches.every(
       ({ decision, reversed, unpaid }) =>
         (decision !== Decision.callerDisconnected && reversed !== Reversed.callerDisconnected) || unpaid === 1,
     ),
-  "Redis' copy is cold or Postgres' balance": ({ shared }) =>
+  "Redis has no copy of the balance, or Postgres' balance": ({ shared }) =>
     shared.copy === 0 || (shared.copyVersion === shared.version && shared.copy === shared.balance + 1),
 };
 
@@ -150,5 +151,5 @@ export function brokenIn(state: State, config: ModelConfig, isAtRest: boolean): 
 
 const none: string[] = [];
 
-/** Checked for a whole model, not for single states. */
+/** Checked for a whole model instead of single states. */
 export const restIsReachable = "every state can come to rest without another fault";

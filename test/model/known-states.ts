@@ -1,10 +1,10 @@
-/** All states found so far, each with the state from which it was found first: rows of words, and a table of hashes. */
+/** All states found so far, each with the state that led to it first: rows of words, and a hash table. */
 export class KnownStates {
   count = 0;
   readonly #width: number;
   readonly #chunks: Uint32Array[] = [];
   readonly #parents: Int32Array[] = [];
-  // Open addressing. 0 is an empty slot, otherwise the number of a state + 1.
+  // Open addressing. An entry is the number of a state + 1; 0 is an empty slot.
   #table = new Int32Array(1 << 16);
   #hashes = new Int32Array(1 << 16);
 
@@ -12,7 +12,7 @@ export class KnownStates {
     this.#width = width;
   }
 
-  /** Adds a state unless it is known. @returns its number where it is new, otherwise -1. */
+  /** Adds a state. @returns its number, or -1 if it is known. */
   add(words: Uint32Array, parent: number): number {
     const hash = hashOf(words);
     const slot = this.#slotOf(words, hash);
@@ -33,7 +33,7 @@ export class KnownStates {
     return number;
   }
 
-  /** The number of a state, or -1 where it is not known. */
+  /** The number of a state, or -1 if it is not known. */
   find(words: Uint32Array): number {
     return (this.#table[this.#slotOf(words, hashOf(words))] ?? 0) - 1;
   }
@@ -85,7 +85,7 @@ export class KnownStates {
 const chunkBits = 14;
 const chunkMask = (1 << chunkBits) - 1;
 
-/** Spreads words of few bits each over all 32. States with equal hashes are compared word by word. */
+/** Spreads the few used bits of each word over all 32. States with equal hashes are compared word by word. */
 function hashOf(words: Uint32Array): number {
   let hash = 0x9e3779b9;
   for (const word of words) {

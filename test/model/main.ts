@@ -6,7 +6,7 @@ import { explore, type Violation } from "./explore.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
 import { restIsReachable } from "./invariants.ts";
 
-/** `npm run model`: explores every scenario, then shows that each design bug is found. Exits with 1 where either fails. */
+/** `npm run model`: explores every scenario, then shows that each design bug is found. Exits with 1 if either fails. */
 
 const statesMaxByDefault = 12_000_000;
 const restAskedMax = 150_000;
@@ -23,13 +23,13 @@ const say = (text: string) => process.stdout.write(`${text}\n`);
 
 const program = new Command("npm run model --")
   .description(
-    "Explores every state of the money protocol, within the bounds of each scenario, and checks the invariants.",
+    "Explores all states of the money protocol within the bounds of each scenario, and checks the invariants.",
   )
   .option("--list", "lists scenarios and design bugs")
   .option("--scenario <name>", "only this scenario")
   .option("--bug <name>", "only this design bug")
   .option("--thorough", "the long scenarios as well")
-  .option("--states <n>", "most states of a scenario", parseWholeNumber(1), statesMaxByDefault)
+  .option("--states <n>", "the bound on states per scenario", parseWholeNumber(1), statesMaxByDefault)
   .action(run);
 
 program.parse();
@@ -52,7 +52,7 @@ function run({ list, scenario, bug, thorough, states }: Options): void {
   process.exitCode = 1;
 }
 
-/** @returns whether no rule is broken. */
+/** @returns whether every rule holds. */
 function exploreScenario(scenario: Scenario, statesMax: number): boolean {
   const { keyed, name } = scenario;
   const faults = Object.entries(scenario.faults).map(([fault, times]) => `${fault} ${times}`);

@@ -8,7 +8,7 @@ import { noSearch, type Steps } from "./steps.ts";
 
 const Sweep = { none: 0, decided: 1 } as const;
 
-/** The sweeper ends holds after deadline and grace: the decision first, then its message. */
+/** The sweeper ends holds after deadline and grace: first the decision, then the message. */
 export function offerSweeper(steps: Steps, search: Search): void {
   const { config } = steps;
   const { index, hold, clock, sweep, sweepBalance: balance, sweepVersion: version, sweepSpent: spent } = search;
@@ -29,9 +29,9 @@ export function offerSweeper(steps: Steps, search: Search): void {
 }
 
 /**
- * Reverses what has been in `undelivered` for five minutes. By then a living API is done with the search, or its fence has
- * passed; only one that is frozen, or cut off, can still have a delivery to confirm. Decision and message are one step, as in
- * a worker's reversal.
+ * Reverses what has been in `undelivered` for five minutes. By then a running API is done with the search, or its fence has
+ * passed. Only an API that is frozen or cut off can still have a delivery to confirm. Decision and message are one step, as in a
+ * worker's reversal.
  */
 export function offerReconciler(steps: Steps, { index, undelivered, clock, api }: Search): void {
   if (undelivered === 0 || clock < Clock.fence) return;
@@ -56,7 +56,7 @@ export function offerReconciler(steps: Steps, { index, undelivered, clock, api }
   if (!isFrozen) steps.offer(`${name}, the balance [lost]`, index, giveBack, "message");
 }
 
-/** After a restart of Redis, and when a leader begins: every organization's balance is stored where it is newer. */
+/** After a restart of Redis, and when a leader starts, every balance is stored if it is newer. */
 export function offerFirstRound(steps: Steps): void {
   if (steps.now.shared.newRun === 0 || !steps.config.design.reconcilesBalances) return;
   steps.offer("the maintenance notices a restart of Redis, stores all balances", noSearch, (next) => {
@@ -66,8 +66,8 @@ export function offerFirstRound(steps: Steps): void {
 }
 
 /**
- * The slow rotation. It is offered where no other step is left: it stores what any settle.lua would store, so it adds nothing
- * while messages arrive, and is only needed once none does.
+ * The slow rotation of the reconciler. It is offered when no other step is left: while messages arrive it adds nothing, because
+ * any settle.lua stores the same balance.
  */
 export function offerRotation(steps: Steps): void {
   const { copy, copyVersion, version } = steps.now.shared;

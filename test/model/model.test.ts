@@ -6,7 +6,7 @@ import { asBuilt } from "./design.ts";
 import { explore } from "./explore.ts";
 import { scenarios } from "./scenarios.ts";
 
-/** The small scenarios of the model; `npm run model` explores the others as well. */
+/** The small scenarios of the model. `npm run model` explores the others too. */
 
 const bounds = { statesMax: 400_000, restAskedMax: 20_000 };
 const quick = scenarios.filter(({ isQuick }) => isQuick);
@@ -29,21 +29,21 @@ describe("every order of steps and faults keeps the money right", () => {
   });
 });
 
-describe("a defect of the design is found", () => {
+describe("the model finds a bug in the design", () => {
   test.each(bugs)("$name", ({ rule, config }) => {
     const { violations } = explore(config, { ...bounds, until: rule });
     expect(violations.map((violation) => violation.rule)).toContain(rule);
     expect(violations.find((violation) => violation.rule === rule)?.trace.length).toBeGreaterThan(2);
   });
 
-  test("the same models without the defect break no rule", () => {
+  test("the same models without the bug break no rule", () => {
     const models = bugs.filter(({ config }) => config.keyed.length === 1);
     const broken = models.flatMap(({ config }) => explore({ ...config, design: asBuilt }, bounds).violations);
     expect(broken).toEqual([]);
   });
 });
 
-test("a violation is shown with a shortest trace", () => {
+test("a violation is reported with a shortest trace", () => {
   const { rule = "", config } = bugs.find(({ name }) => name === "no sweeper") ?? {};
   if (!config) throw new Error("there is no such bug");
   const { violations } = explore(config, { ...bounds, until: rule });
@@ -60,7 +60,7 @@ test("a violation is shown with a shortest trace", () => {
   ]);
 });
 
-test("the command reports what it explored, and fails where a name is unknown", async () => {
+test("the command reports what it explored, and fails if a name is unknown", async () => {
   const program = fileURLToPath(new URL("./main.ts", import.meta.url));
   const quiet = await run(program, ["--scenario", "nothing goes wrong"], {});
   expect(quiet.stdout).toMatch(/nothing goes wrong: unkeyed; no fault\n {2}\d+ states, .* exhaustive/);

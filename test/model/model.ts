@@ -31,19 +31,16 @@ export function offerAll(steps: Steps): void {
 }
 
 /**
- * Steps that are taken at once where they are possible, before any other. That leaves out states and no behaviour: such a
- * step changes only what no other possible step reads or changes, faults included, and what no rule for states that are not
- * at rest reads. So it may be moved before any step that would have come first.
+ * Offers an eager step, which is taken before any other. That skips states and no behaviour: it changes only what no other
+ * possible step, fault or rule before rest reads or changes. So it may be moved before any step that would have come first.
+ * @returns whether there was one.
  */
 function offerEager(steps: Steps): boolean {
   for (const search of steps.now.searches) if (offerLastClock(steps, search) || offerEnd(steps, search)) return true;
   return false;
 }
 
-/**
- * Time passes for a search once nothing of it is left, and no restored Redis or late message can bring it back: its clock
- * is not read any more.
- */
+/** Time passes for a search that left nothing behind and cannot come back, because its clock is no longer read. */
 function offerLastClock(steps: Steps, { index, api, clock, hold, job, undelivered, sweep, runs }: Search): boolean {
   if (api !== Api.done || clock === Clock.fence) return false;
   if (hold !== Hold.none || job !== Job.none || undelivered === 1 || sweep !== 0) return false;
@@ -55,13 +52,13 @@ function offerLastClock(steps: Steps, { index, api, clock, hold, job, undelivere
   return true;
 }
 
-/** A state of this model; all zero. */
+/** A state of this model in which every field is 0. */
 export function emptyState({ keyed, takeOversMax }: ModelConfig): State {
   // One run, one more for each take-over, and one that ends a job that failed.
   return new State(keyed.length, takeOversMax + 2);
 }
 
-/** An organization with its balance, before any search is sent. */
+/** The state before any search is sent. */
 export function firstState(config: ModelConfig): State {
   const state = emptyState(config);
   const { shared } = state;

@@ -10,10 +10,10 @@ import type { ModelConfig } from "./steps.ts";
 
 const isKeyed = (config: ModelConfig, search: Search) => config.keyed[search.index] ?? false;
 
-/** What a caller of settle() wants. `disconnect` is a refund because the caller is gone. */
+/** What settle() is asked for. `disconnect` is a refund because the caller has disconnected. */
 export type Wanted = "charge" | "refund" | "disconnect";
 
-/** settle(): decides the search, unless it is decided. The decision is then in the search's fields. */
+/** settle(): decides the search unless it is decided, and stores the decision in its fields. */
 export function settle(config: ModelConfig, state: State, search: Search, wanted: Wanted): void {
   const { shared } = state;
   if (search.decision !== Decision.none) {
@@ -26,7 +26,7 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
   if (wanted !== "charge") {
     search.decision = wanted === "disconnect" ? Decision.callerDisconnected : Decision.refund;
   } else if (isKeyed(config, search) && shared.paidBy !== 0 && config.design.keyPaysOnce) {
-    // Before the guard: what is paid is owed, whatever the balance.
+    // Before the guard, because a paid answer is owed whatever the balance.
     search.decision = Decision.alreadyPaid;
   } else if (shared.balance < 1) {
     search.decision = Decision.outOfCredits;
@@ -44,38 +44,35 @@ export function settle(config: ModelConfig, state: State, search: Search, wanted
   }
 }
 
-/** A balance of Postgres as a message or a process carries it, and what was spent by then (+ 1, 0 if it does not say). */
+/** A balance of Postgres that a message or a process carries, and the spending by then (+ 1; 0 if unknown). */
 export interface Credit {
   balance: number;
   version: number;
   spent: number;
 }
 
-/** What settle() returns, and what a search reads that finds none in Redis. */
+/** The credit that settle() returns, and that a search reads if Redis has none. */
 export const creditOf = (config: ModelConfig, state: State): Credit => ({
   balance: state.shared.balance,
   version: state.shared.version,
   spent: config.limit === undefined ? 0 : spentIn(config, state) + 1,
 });
 
-/** What reversals, grants and the reconciler return, which know no spending. */
+/** The credit that reversals, grants and the reconciler return, without spending. */
 export const balanceOf = ({ shared }: State): Credit => ({
   balance: shared.balance,
   version: shared.version,
   spent: 0,
 });
 
-/**
- * What counts against the limit: how far the balance fell, not counting the credit added. Nothing else counts it. A byte does
- * not go below 0, and only a design bug would.
- */
+/** What counts against the limit: how far the balance fell, without added credit. Only in a design bug would it be below 0. */
 export const spentIn = ({ balance, design }: ModelConfig, { shared }: State): number =>
   Math.max(0, (design.grantsAreNoRoom ? shared.granted : balance) - shared.balance);
 
-/** Whether the search ended as one that has an answer to be delivered. */
+/** Whether the search has an answer to deliver. */
 export const isPaid = ({ decision }: Search) => decision === Decision.charge || decision === Decision.alreadyPaid;
 
-/** reverse_charges(): the row in `undelivered` is the right to reverse; deleting it makes that happen once. */
+/** reverse_charges(): the row in `undelivered` is the right to reverse. Deleting it makes the reversal happen once. */
 export function reverse(config: ModelConfig, { shared }: State, search: Search, why: number = Reversed.yes): void {
   const mayReverse = config.design.reversalTakesTheRow ? search.undelivered === 1 : search.decision === Decision.charge;
   if (!mayReverse || search.reversed !== Reversed.no) return;

@@ -4,11 +4,11 @@ import { Decision, Hold, Inbox, isAsking, Job, KeyRecord, type Search, type Stat
 import type { Steps, ModelConfig } from "./steps.ts";
 
 /**
- * Redis: its scripts, each atomic, and the ways in which a message to it can fail. The rate window and the limit on searches
- * in flight are left out: they refuse, and never index anything.
+ * Redis: its scripts, each atomic, and the ways in which a message to it can fail. The rate window and the concurrency limit are
+ * left out, because they only refuse.
  */
 
-/** What a message does when it arrives: settle.lua with one end or with none, admit.lua, or a job for the queue. */
+/** The kinds of messages: settle.lua with or without the end of a hold, admit.lua, or a job for the queue. */
 export const Message = {
   balance: 1,
   drop: 2,
@@ -19,7 +19,7 @@ export const Message = {
   enqueue: 7,
   // The caller disconnected: the hold becomes a concurrency slot.
   slot: 8,
-  // The calls of a search count as unpaid: after a reversal, or at the end of one that its caller left.
+  // The calls of a search count as unpaid: after a reversal, or at the end of a search whose caller disconnected.
   reversed: 9,
   told: 10,
   left: 11,
@@ -51,7 +51,7 @@ export function settleHold(config: ModelConfig, state: State, search: Search, se
   else shared.record = shared.recordOwner = 0;
 }
 
-/** By the flight of the calls, so once. */
+/** Counts them once per flight of calls. */
 function countUnpaid({ design }: ModelConfig, search: Search): void {
   search.unpaid = design.countsOnce ? 1 : search.unpaid + 1;
 }
@@ -68,7 +68,7 @@ export function freeDecided({ shared, searches }: State, decided: number, versio
 
 export const bitOf = ({ index }: Search): number => 1 << index;
 
-/** The part of settle.lua that stores a balance, and what was spent by its version. */
+/** The part of settle.lua that stores a balance and the spending by its version. */
 export function storeBalance({ design }: ModelConfig, { shared }: State, { balance, version, spent }: Credit): void {
   const isNewer = shared.copy === 0 || version > shared.copyVersion || !design.storesNewerBalancesOnly;
   if (isNewer) {
@@ -81,7 +81,7 @@ export function storeBalance({ design }: ModelConfig, { shared }: State, { balan
 
 export type Admission = "held" | "completed" | "waiting" | "balance_missing" | "insufficient_credit" | "spending_limit";
 
-/** admit.lua. A record of a failure is only read by those that already wait on it. */
+/** admit.lua. Only repeats that already wait read the record of a failure. */
 export function admit(config: ModelConfig, state: State, search: Search): Admission {
   const { shared } = state;
   const isKeyed = config.keyed[search.index] ?? false;
@@ -119,7 +119,7 @@ export function append(search: Search, outcome: number): void {
   if (search.inbox === Inbox.none && isListening(search.api)) search.inbox = outcome;
 }
 
-/** What an API publishes reaches the workers that run the search. */
+/** A published message reaches the workers that run the search. */
 export function tell(search: Search): void {
   for (const run of search.runs) if (isAsking(run)) run.isTold = 1;
 }
@@ -129,8 +129,8 @@ export function enqueue(search: Search): void {
 }
 
 /**
- * Offers the sending of a settle.lua: it arrives; or, as a fault, it is lost, arrives late (after its sender gave up, or on
- * another connection), or arrives now and once more later. `then` is what its sender does next.
+ * Offers the sending of a settle.lua. It arrives. As a fault it is lost, arrives late (after its sender gave up, or on another
+ * connection), or arrives twice. `then` is what its sender does next.
  */
 export function send(
   steps: Steps,
@@ -179,7 +179,7 @@ const lateNames = [
   "job",
   "slot",
   "reversal",
-  "news for its worker",
+  "disconnect for its worker",
   "unpaid calls",
 ];
 
@@ -198,13 +198,13 @@ export function offerLateArrival(steps: Steps): void {
   });
 }
 
-/** Stores Postgres' balance as it is now, without what was spent. */
+/** Stores Postgres' current balance, without the spending. */
 export const storeNow = (config: ModelConfig, state: State): void => storeBalance(config, state, balanceOf(state));
 
 const openIn = ({ searches }: State) =>
   searches.filter(({ hold, decision }) => hold === Hold.priced && decision === Decision.none).length;
 
-/** Whether the balance covers every open, undecided search: what admission promises while Redis keeps its data. */
+/** Whether the balance covers every open, undecided search. Admission promises that while Redis keeps its data. */
 export const isCovered = (state: State): boolean => state.shared.balance >= openIn(state);
 
 /** The same for the limit. */

@@ -1,8 +1,8 @@
 import type { ModelConfig } from "./steps.ts";
 
 /**
- * What is explored: which searches are sent, and how often each fault may happen. In each scenario every order of steps is
- * tried, and every moment for every fault.
+ * Which searches are sent, and how often each fault may happen. The model explores every order of the steps of a scenario, and
+ * every moment of each fault.
  */
 export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
@@ -25,7 +25,7 @@ const keyedAlone = { ...alone, keyed: [true] };
 const two = { ...alone, keyed: [false, false] };
 const twoUnderAKey = { ...alone, keyed: [true, true] };
 const onALimit = { ...two, balance: 2, limit: 1 };
-// With deadlines that pass at any moment these would be more states than can be visited.
+// If deadlines passed at any moment, there would be too many states to visit.
 const inTime = { ...onALimit, isPunctual: true };
 const threeOnALimitForTwo = { keyed: [false, false, false], balance: 3, limit: 2 };
 
@@ -33,7 +33,7 @@ const everyProcess = { apiCrash: 1, workerCrash: 1, workerStall: 1, disconnect: 
 const everyMessage = { message: 2, inboxLost: 1, enqueueUnknown: 1, admissionUnknown: 1 };
 const everyOutage = { unknownCommit: 2, postgresAway: 1, workerGivesUp: 1, apiCrash: 1, apiExit: 1, engineFailure: 1 };
 const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1 };
-// What makes Redis' count of what was spent unknown or old.
+// Faults that make Redis' count of the spending unknown or old.
 const everyCount = { flush: 1, topUp: 1, message: 1 };
 
 export const scenarios: Scenario[] = [

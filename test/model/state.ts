@@ -1,9 +1,9 @@
 /**
- * One state of the model: everything that Postgres, Redis and the processes have at one moment, as small numbers in one row
- * of bytes, so that millions of states fit in memory and are compared word by word.
+ * One state of the model: everything that Postgres, Redis and the processes have at one moment. It is a row of bytes, so that
+ * millions of states fit in memory and are compared word by word.
  */
 
-/** What exists once. */
+/** Fields that exist once. */
 const sharedFields = [
   // Postgres: the organization's row, the search that paid under the key (+ 1), whether its answer is stored, and whether a
   // search was ever decided twice.
@@ -38,7 +38,7 @@ const sharedFields = [
   "newRun",
 ] as const;
 
-/** What exists once for each search; its API process serves this search alone. */
+/** Fields of each search. Its API process serves only this search. */
 const searchFields = [
   // Postgres.
   "decision",
@@ -75,7 +75,7 @@ const searchFields = [
   "sweepSpent",
 ] as const;
 
-/** What exists once for each run of a search's job. */
+/** Fields of each run of a search's job. */
 const runFields = ["at", "outcome", "isTold", "carriedBalance", "carriedVersion", "carriedSpent"] as const;
 
 export const faults = [
@@ -116,13 +116,13 @@ export const Decision = {
   callerDisconnected: 5,
   overLimit: 6,
 } as const;
-/** A reversal by the API that lost its caller is counted, others are not. */
+/** A reversal counts as unpaid only if its caller disconnected. */
 export const Reversed = { no: 0, yes: 1, callerDisconnected: 2 } as const;
 /** A slot is a hold of 0 mils: the search still counts as one in flight. */
 export const Hold = { none: 0, slot: 1, priced: 2 } as const;
-/** From `active` on the job is held by the run in the slot `job - active`. */
+/** From `active` on, the run `job - active` holds the job. */
 export const Job = { none: 0, waiting: 1, active: 2 } as const;
-/** Under a key there is one answer, the one in Postgres; any other bytes are `otherAnswer`. */
+/** Under a key the answer is the one in Postgres; any other bytes are `otherAnswer`. */
 export const Inbox = { none: 0, answer: 1, failure: 2, failureOfCharge: 3, otherAnswer: 4 } as const;
 export const KeyRecord = { none: 0, running: 1, answered: 2, failed: 3 } as const;
 /** Where a run of a job is. */
@@ -143,9 +143,9 @@ export const At = {
 /** Whether a call of the provider is under way. */
 export const isAsking = ({ at }: Pick<Run, "at">) => at === At.engine || at === At.page;
 
-/** Delivered: a whole usable copy of the answer has reached the caller's socket. */
+/** `delivered`: a usable copy of the answer was handed to the caller's socket. */
 export const Caller = { unsent: 0, waits: 1, disconnected: 2, delivered: 3, refused: 4, deliveredOther: 5 } as const;
-/** The deadline; the grace, behind which the sweeper comes; the fence, behind which no 200 is begun any more. */
+/** After the grace the sweeper acts; after the fence no 200 is started. */
 export const Clock = { early: 0, deadline: 1, grace: 2, fence: 3 } as const;
 
 export class State {
@@ -190,7 +190,7 @@ const openFaults = viewer(faults);
 const openSearch = viewer(searchFields);
 const openRun = viewer(runFields);
 
-/** Reads and writes bytes under names. All views of one kind share their accessors, which keeps them fast. */
+/** Reads and writes bytes by name. All views of a kind share their accessors, which keeps them fast. */
 function viewer<const Names extends readonly string[]>(names: Names) {
   class View {
     readonly bytes: Uint8Array;

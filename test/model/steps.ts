@@ -1,21 +1,21 @@
 import type { Design } from "./design.ts";
 import type { Fault, Search, State } from "./state.ts";
 
-/** The bounds of a model: which searches are sent, which of them under the key, and how often each fault may happen. */
+/** The bounds of a model. */
 export interface ModelConfig {
-  /** For each search whether it is sent with the Idempotency-Key; all that are share one key. */
+  /** Whether each search is sent with the Idempotency-Key, which all share. */
   keyed: readonly boolean[];
   /** In prices; a price is 1. */
   balance: number;
-  /** The organization's limit of a day, in prices; absent without one. The day does not end. */
+  /** The organization's daily limit, in prices. The day does not end. */
   limit?: number;
-  /** Redis has a copy of the balance at the start. */
+  /** Whether Redis has a copy of the balance at the start. */
   warm: boolean;
   /** How often a job is taken over from a dead or frozen worker before it fails. */
   takeOversMax: number;
-  /** How many pages a run asks the provider for at most. */
+  /** How many pages a run requests from the provider at most. */
   pages: number;
-  /** Time passes only where no other step is left. Without it a deadline may pass before any step. */
+  /** Whether time passes only when no other step is left. Otherwise a deadline may pass before any step. */
   isPunctual?: boolean;
   faults: Partial<Record<Fault, number>>;
   design: Design;
@@ -25,7 +25,7 @@ export interface ModelConfig {
 export interface OfferedStep {
   /** What happens; `%` stands for the search. */
   name: string;
-  /** Its outcome, where that depends on the state. */
+  /** Its outcome, if that depends on the state. */
   found: string;
   index: number;
   isFault: boolean;
@@ -39,14 +39,14 @@ export type Change = (next: State, own: Search) => string | void;
 export const noSearch = -1;
 
 /**
- * Offers the steps that can follow one state. Each is one atomic change of a copy: one message that arrives, one transaction,
- * one decision of a process.
+ * Offers the steps that can follow one state. Each is one atomic change: a message that arrives, a transaction, or a decision of
+ * a process.
  */
 export class Steps {
   readonly config: ModelConfig;
   /** The current state; never changed. */
   readonly now: State;
-  /** Offered steps that are no faults. Where there are none, all has come to rest. */
+  /** The number of offered steps that are no faults. At rest there are none. */
   progress = 0;
   readonly #next: State;
   readonly #report: (step: OfferedStep) => void;

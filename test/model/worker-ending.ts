@@ -3,7 +3,7 @@ import { append, endOf, Message, send, storeNow } from "./redis.ts";
 import { At, Decision, Inbox, Reversed, type Run, runOf, type Search, type State } from "./state.ts";
 import type { Steps } from "./steps.ts";
 
-/** How a run ends its search: the decision in Postgres, the messages to Redis, the reply. */
+/** The end of a run: the decision in Postgres, the messages to Redis, the reply. */
 
 /** What a run reports: its answer; a failure; a failure although its search is charged; another answer than its key has. */
 const Outcome = { none: 0, answer: 1, failure: 2, failureOfCharge: 3, otherAnswer: 4 } as const;
@@ -30,11 +30,11 @@ const decisionNames = [
   "refund",
   "already paid",
   "out of credits",
-  "its caller is gone",
+  "its caller has disconnected",
   "over the limit",
 ];
 
-/** Under a key the answer is the one that Postgres has, of whatever run. */
+/** Under a key the answer is the one in Postgres, whichever run it came from. */
 function outcomeOf(steps: Steps, own: Search, wanted: Wanted, isFirst: boolean): number {
   if (!isPaid(own)) return Outcome.failure;
   if (wanted !== "charge" || own.reversed !== Reversed.no) return Outcome.failureOfCharge;
@@ -69,7 +69,7 @@ export function offerUnknownCharge(steps: Steps, { index, decision }: Search, sl
   );
 }
 
-/** Postgres was unreachable beyond the run's timeout: what it may have decided is left to the sweeper and the reconciler. */
+/** Postgres was unreachable beyond the run's timeout. What it may have decided is left to the sweeper and the reconciler. */
 export function offerGivingUp(steps: Steps, index: number, slot: number): void {
   steps.offer(
     "a run of % gives up on Postgres",
@@ -81,7 +81,7 @@ export function offerGivingUp(steps: Steps, index: number, slot: number): void {
   );
 }
 
-/** First half of the pipeline. A pipeline is not atomic: any step may come between its commands. */
+/** The first half of the pipeline. It is not atomic: any step may come between its commands. */
 export function offerSettle(steps: Steps, search: Search, slot: number): void {
   const run = runOf(search, slot);
   const { outcome, carriedBalance: balance, carriedVersion: version, carriedSpent: spent } = run;
@@ -94,7 +94,7 @@ export function offerSettle(steps: Steps, search: Search, slot: number): void {
   });
 }
 
-/** Second half: the answer is appended to the inbox. */
+/** The second half: the reply is appended to the inbox. */
 export function offerReply(steps: Steps, index: number, slot: number, outcome: number): void {
   const isCharge = outcome === Outcome.failureOfCharge;
   const { workerReverses } = steps.config.design;
@@ -114,8 +114,8 @@ export function offerReply(steps: Steps, index: number, slot: number, outcome: n
 }
 
 /**
- * Only in a design bug. Reversal and its message are one step: the message only raises the copy of a balance, and a copy that
- * is too low refuses no caller, because Postgres is read first.
+ * Only in a design bug. Reversal and message are one step: the message only raises the copy of a balance, and a copy that is too
+ * low refuses no caller, because the API reads Postgres first.
  */
 export function offerGiveBack(steps: Steps, index: number, slot: number): void {
   const giveBack = (next: State, own: Search) => {

@@ -11,11 +11,11 @@ import {
 } from "./worker-ending.ts";
 
 /**
- * The workers: the runs of a search's job. A run goes on although its job was given to another one, as a frozen worker does
- * when it resumes.
+ * The workers: the runs of a search's job. A run continues even if its job was given to another run, as a frozen worker does when
+ * it resumes.
  *
- * The engine's answer and the decision in Postgres are one step: until the decision no other process can see that there is an
- * answer, so nothing that happens between them makes a difference.
+ * The engine's answer and the decision in Postgres are one step. Until the decision no other process can see the answer, so
+ * nothing between them makes a difference.
  */
 
 export function offerWorkers(steps: Steps, search: Search): void {
@@ -35,7 +35,7 @@ function offerTaking(steps: Steps, { index, job, clock, runs }: Search): void {
   });
 }
 
-/** A job whose run died is found stalled; as a fault also one whose run is only frozen, or has lost its lock. */
+/** The job of a dead run is found stalled. As a fault, also the job of a run that is frozen or lost its lock. */
 function offerTakeOver(steps: Steps, search: Search): void {
   const { index, job, takeOvers, runs } = search;
   if (job < Job.active) return;
@@ -83,14 +83,19 @@ function offerRun(steps: Steps, search: Search, { index: slot, at, outcome }: Ru
   if (at === At.ack) offerFinish(steps, index, slot);
 }
 
-/** The calls of the provider. Once the worker knows that the caller is gone, it lets the one under way end, and that is all. */
+/**
+ * The calls of the provider. Once the worker knows that the caller has disconnected, it lets the one under way end, and that is
+ * all.
+ */
 function offerAsking(steps: Steps, search: Search, slot: number): void {
   const { index } = search;
   const { at, isTold } = runOf(search, slot);
   const { design, pages } = steps.config;
   if (isTold === 1 && design.stopsWhenTold)
-    return steps.offer("the call for a run of % ends, whose caller is gone, Postgres decides", index, (next, own) =>
-      decideRun(steps, next, own, slot, "disconnect"),
+    return steps.offer(
+      "the call for a run of % ends, whose caller disconnected, Postgres decides",
+      index,
+      (next, own) => decideRun(steps, next, own, slot, "disconnect"),
     );
   steps.offer("the engine answered % for a run, Postgres decides", index, (next, own) =>
     decideRun(steps, next, own, slot, "charge"),
@@ -100,14 +105,14 @@ function offerAsking(steps: Steps, search: Search, slot: number): void {
   steps.offer("the engine failed % for a run, Postgres decides", index, failed, "engineFailure");
   if (at === At.engine && pages > 1)
     steps.offer("a page of % arrived, its run asks for the next one", index, (_, own) => {
-      if (isTold === 1) steps.breaks("no page is asked for once the worker knows that the caller is gone");
+      if (isTold === 1) steps.breaks("no page is requested once the worker knows that the caller has disconnected");
       runOf(own, slot).at = At.page;
     });
 }
 
 function offerFinish(steps: Steps, index: number, slot: number): void {
   steps.offer("a run of % is over", index, (_, own) => {
-    // Without the lock, whose job it is now is another one's business.
+    // Without the lock, the job belongs to another run.
     if (own.job === Job.active + slot) own.job = own.takeOvers = 0;
     clear(runOf(own, slot));
   });
@@ -122,7 +127,7 @@ export function offerEnd(steps: Steps, { index, runs }: Search): boolean {
   return run !== undefined;
 }
 
-/** Any run dies at any moment, and nothing of it is left. */
+/** A run may die at any moment, and nothing of it is left. */
 export function offerWorkerCrash(steps: Steps, { index, runs }: Search): void {
   for (const run of runs)
     if (run.at !== At.none)

@@ -7,11 +7,11 @@ import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
 import type { Organization, Service } from "../harness/processes/service.ts";
 import { eventOf, type StripeStub } from "../harness/stubs/stripe-stub.ts";
 
-/** An organization, and a person who is signed in to it. */
+/** An organization and a person who is signed in to it. */
 export interface Account {
   organizationId: string;
   visitor: PageVisitor;
-  /** Its searches and tokens, where it has any, by what is special about each. */
+  /** Its searches and tokens, by what is special about each. */
   requestIds: Record<string, string>;
   tokenIds: Record<string, string>;
 }
@@ -57,7 +57,7 @@ export async function busyAccount(service: Service): Promise<Account> {
   return { ...account, requestIds: { charged, failed }, tokenIds: { ...account.tokenIds, limited } };
 }
 
-/** An organization below the threshold that it set, with a webhook that got one event and waits to get another. */
+/** An organization below its low-balance threshold, with one delivered and one waiting webhook event. */
 export async function lowAccount(service: Service): Promise<Account> {
   const organization = await service.organization({ creditMils: 900 });
   const account = await accountOf(service, organization);

@@ -1,4 +1,4 @@
-/** `npm run shots`: writes screenshots of every page in its states, to look at. */
+/** `npm run shots`: writes screenshots of every page in its states. */
 import { Command } from "commander";
 import { takeShots } from "./take-shots.ts";
 import { withViewer } from "./viewer.ts";

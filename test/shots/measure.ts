@@ -7,7 +7,7 @@ import { type Look, type PageState, type Viewer, withState } from "./open-state.
 /** What a page costs a browser with an empty cache. */
 export interface PageFigures {
   requests: number;
-  /** The bodies of the answers as they were sent, some of them compressed; and what they contain. */
+  /** The response bodies as sent, some of them compressed; and decompressed. */
   sentBytes: number;
   bytes: number;
   /** First Contentful Paint, from the beginning of the navigation. */
@@ -18,15 +18,15 @@ export interface PageFigures {
   complaints: string[];
   /** By how much the page is wider than the screen. */
   tooWidePx: number;
-  /** What axe finds; undefined if it was not asked. */
+  /** The findings of axe, if it ran. */
   findings?: string[];
 }
 
-/** A slow phone as Lighthouse has it: 1.6 Mbit/s, 150 ms a round trip, a quarter of the CPU. */
+/** Lighthouse's slow phone: 1.6 Mbit/s, 150 ms per round trip, a quarter of the CPU. */
 const slowLine = { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 93_750 };
 const slowCpu = { rate: 4 };
 
-/** Opens a page in a state and measures it. @param look.hasAxe whether axe looks at the page too. */
+/** Opens a page in a state and measures it. @param look.hasAxe whether axe also checks the page. */
 export async function measureState(
   viewer: Viewer,
   state: PageState,
@@ -38,7 +38,7 @@ export async function measureState(
   return withState(viewer, state, look, {
     prepare: async (page) => {
       page.on("request", (request) => {
-        // The page before a form belongs to another state.
+        // The page before a submitted form belongs to another state.
         if (request.isNavigationRequest()) requests.length = 0;
         requests.push(request);
       });
@@ -72,7 +72,7 @@ async function limit(page: Page, isSlow: boolean): Promise<void> {
   await devtools.send("Emulation.setCPUThrottlingRate", slowCpu);
 }
 
-/** Sizes from the answers themselves. A stream of live updates has no end, so it has no size. */
+/** Sums the sizes of responses, without streams of live updates, which do not end. */
 async function weightOf(requests: readonly Request[]) {
   const ended = requests.filter((request) => request.resourceType() !== "eventsource");
   const sizes = await Promise.all(
@@ -86,7 +86,7 @@ async function weightOf(requests: readonly Request[]) {
   return { requests: ended.length, sentBytes: sum(({ sent }) => sent), bytes: sum(({ bytes }) => bytes) };
 }
 
-// Text, because it is evaluated in the page and uses browser globals that Node does not have.
+// A string, because it runs in the page and uses globals that Node does not have.
 const firstPaintScript = `new Promise((seen) => {
   new PerformanceObserver((list) => list.getEntriesByName("first-contentful-paint").forEach(({ startTime }) => seen(startTime)))
     .observe({ type: "paint", buffered: true });

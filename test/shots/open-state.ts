@@ -4,7 +4,7 @@ import type { Service } from "../harness/processes/service.ts";
 
 const height = 900;
 
-/** What opens pages, and where they are. */
+/** A browser, and the service whose pages it opens. */
 export interface Viewer {
   browser: Browser;
   service: Service;
@@ -16,7 +16,7 @@ export interface PageState {
   url: string;
   /** The status of the address; 200 without it. */
   status?: number;
-  /** Absent for a person who is not signed in. */
+  /** Absent if the person is not signed in. */
   visitor?: PageVisitor;
   /** What the person does on the page before they see the state. */
   act?: (page: Page) => Promise<void>;
@@ -30,9 +30,9 @@ export interface Look {
 }
 
 /**
- * Opens a page in a state, in a browser profile of its own, and uses it once it is complete.
- * @param prepare what is done before the page is opened, such as listening to its requests.
- * @throws {Error} if the page has another status than its state: a screenshot of an error would look like the page.
+ * Opens a page in a state, in a new browser profile, and uses it once it is complete.
+ * @param prepare runs before the page is opened, for example to listen to its requests.
+ * @throws {Error} if the page has another status than its state, because a screenshot must not show an error page instead.
  */
 export async function withState<T>(
   { browser, service }: Viewer,
@@ -57,13 +57,13 @@ export async function withState<T>(
   }
 }
 
-/** Waits until a page has all that it shows without being used: its files, and the first live updates. */
+/** Waits until a page has its files and the first live updates. */
 async function complete(page: Page): Promise<void> {
   await page.waitForLoadState("load");
   if ((await page.locator("[data-live]").count()) > 0) {
     await page.locator("#live.on").waitFor();
     await page.locator("[data-html]").first().waitFor({ state: "attached" });
   }
-  // Two frames later everything until here is painted.
+  // Two frames later everything is painted.
   await page.evaluate("new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)))");
 }

@@ -38,14 +38,14 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await service?.stop();
   });
 
-  // Its tests allow for what axe finds in Scalar's own elements.
+  // The tests of the reference know the findings of axe in Scalar's own elements.
   const isScalar = (name: string) => name.startsWith("reference");
 
   test.each([
     { width: 320, dark: false },
     { width: 1440, dark: true },
   ])(
-    "pages keep still while they are loaded, fit the screen, have no barrier, load nothing from elsewhere, and are as light as promised, at $width px, dark: $dark",
+    "pages do not shift while they load, fit the screen, are accessible, load nothing from other origins, and stay within their weight, at $width px, dark: $dark",
     async (look) => {
       const faults = [];
       for (const state of states) {
@@ -63,7 +63,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     400_000,
   );
 
-  test("a screenshot is as wide as its screen, light and dark", async () => {
+  test("screenshots have the width of the screen, light and dark", async () => {
     const out = await mkdtemp(join(tmpdir(), "shots-"));
     try {
       const signIn = states.filter(({ name }) => name === "sign-in");

@@ -7,7 +7,7 @@ import { type Account, busyAccount, emptyAccount, lowAccount, newAccount, paying
 import { automaticTopups } from "./automatic-topups.ts";
 import type { PageState } from "./open-state.ts";
 
-/** Every page in the states that people see it in. They are of an API without payments, but the last ones. */
+/** Every page in its states. The last ones are of an API with payments, the others of one without. */
 export async function openStates(service: Service, stripe: StripeStub): Promise<PageState[]> {
   const url = service.apis[0]?.url ?? "";
   const paying = await startPaying(service, stripe);

@@ -1,6 +1,6 @@
 /**
- * The kilobytes that a page may send to a browser with an empty cache: a fifth more than it did when they were measured
- * (`npm run bench -- pages`). The longest name that a state begins with counts.
+ * The kilobytes that a page may send to a browser with an empty cache, a fifth more than measured (`npm run bench -- pages`). The
+ * longest name counts that the state begins with.
  */
 const kbMax: Record<string, number> = {
   landing: 8,

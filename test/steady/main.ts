@@ -7,7 +7,7 @@ import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { repeat, runTestFile, summaryOf, withLoad } from "./repeat.ts";
 
 const timesDefault = 20;
-// One more than there are cores, so that every process has to wait for its turn.
+// One more than there are cores, so that every process must wait for its turn.
 const loopsDefault = availableParallelism() + 1;
 
 const program = new Command("npm run test:steady --")
@@ -16,7 +16,7 @@ const program = new Command("npm run test:steady --")
       "A test that waits for an event passes every time; a test that waits for the clock does not.",
   )
   .argument("<file>", "the test file, for example test/journeys/search.test.ts")
-  .option("--times <n>", "how often the file is run", parseWholeNumber(1), timesDefault)
+  .option("--times <n>", "how many times to run the file", parseWholeNumber(1), timesDefault)
   .option("--loops <n>", "how many busy loops run meanwhile", parseWholeNumber(0), loopsDefault)
   .showHelpAfterError()
   .action(async (file: string, { times, loops }: { times: number; loops: number }) => {

@@ -13,7 +13,7 @@ export interface Run {
   ms: number;
 }
 
-/** Runs until the first failure, `times` times at most, and says how each run went. @returns the runs. */
+/** Runs up to `times` times, until the first failure, and reports each run. @returns the runs. */
 export async function repeat(options: {
   times: number;
   run: () => Promise<Run>;
@@ -46,7 +46,7 @@ export function summaryOf(runs: readonly Run[], times: number): string {
 
 const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
-/** Runs one test file as `npx vitest run FILE` does. A name that no test file has is a failed run. */
+/** Runs one test file, as `npx vitest run FILE` does. An unknown name is a failed run. */
 export async function runTestFile(file: string): Promise<Run> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, [vitest, "run", file], { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
@@ -55,7 +55,7 @@ export async function runTestFile(file: string): Promise<Run> {
   return { passed: (await exitCode) === 0, output: stdout + stderr, ms: performance.now() - startedAt };
 }
 
-/** Keeps this many busy loops running, each a process of its own, while `use` runs. */
+/** Keeps this many busy loops running, each in its own process, while `use` runs. */
 export async function withLoad<T>(loops: number, use: () => Promise<T>): Promise<T> {
   const started = await Promise.all(
     Array.from({ length: loops }, () =>

@@ -1,4 +1,4 @@
-/** The callers of bare BullMQ. The first message opens the queue; each further one is a load of callers that take turns. */
+/** The callers of bare BullMQ. The first message opens the queue; each further message is a load. */
 import { Queue, QueueEvents } from "bullmq";
 import { z } from "zod";
 import { Recorder } from "../load/recorder.ts";
@@ -7,7 +7,7 @@ import { serve } from "../processes/asked-process.ts";
 import { connectionTo, opening, queueName } from "./bullmq-queue.ts";
 
 const answerTimeoutMs = 30_000;
-// A caller reads the result before it looks for a finished job, so a few finished ones have to stay.
+// waitUntilFinished looks the job up, so a few finished jobs must stay.
 const kept = { removeOnComplete: { count: 1_000 }, removeOnFail: { count: 1_000 } };
 const loadMessage = z.object({ connections: z.int(), seconds: z.number() });
 

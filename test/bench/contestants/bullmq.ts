@@ -6,8 +6,8 @@ import type { Contestant } from "./contestant.ts";
 import { openRedis, openRedisCounters } from "./durable-servers.ts";
 
 /**
- * Starts bare BullMQ: callers that add a job and wait until it is finished, and a worker that returns this answer, each in a
- * process, with a Redis. No HTTP, no Postgres, no money: what remains if everything else cost nothing.
+ * Starts bare BullMQ: a process of callers that add a job and wait until it is finished, a worker process that returns this
+ * answer, and a Redis. It has no HTTP, no Postgres and no money, so it shows the cost of everything around the queue.
  */
 export async function openBullmq(answer: unknown, shutdown: Shutdown): Promise<Contestant> {
   const redis = await openRedis();

@@ -7,7 +7,7 @@ export type ContestantName = (typeof contestantNames)[number];
 export const processKinds = ["api", "worker", "redis", "postgres", "provider", "generator"] as const;
 export type ProcessKind = (typeof processKinds)[number];
 
-/** Whose tokens a load uses. Those with `spending-limits` are a hundred too, far from their limits. */
+/** Whose tokens a load uses. `spending-limits` are a hundred organizations too, far from their limits. */
 export type Callers = "hundred" | "one" | "spending-limits" | "without-credit" | "limited" | "unknown";
 
 /** How many organizations the callers `hundred` belong to. */
@@ -15,10 +15,10 @@ export const organizationsMax = 100;
 
 export type CaseLoad = Omit<Load, "urls" | "tokens"> & { callers: Callers };
 
-/** Something that carries loads: the service, or what it is compared with. */
+/** The service, or something that it is compared with. */
 export interface Contestant {
   name: ContestantName;
-  /** The ids of its processes, and of those that send the load. */
+  /** The ids of its processes and of the load generator. */
   pids: Partial<Record<ProcessKind, readonly number[]>>;
   readRedis: () => Promise<RedisCounters>;
   /** Statements since the start of its Postgres; absent if it has none. */

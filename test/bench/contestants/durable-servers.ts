@@ -9,7 +9,7 @@ import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 
-/** What a server has counted since its start. */
+/** Counters since the start of a Redis. */
 export interface RedisCounters {
   /** Commands, those within scripts included. */
   commands: number;
@@ -17,14 +17,11 @@ export interface RedisCounters {
   memoryBytes: number;
 }
 
-/**
- * A Postgres that syncs every commit to disk, and that counts its statements. Counting takes an extension that only a restart
- * loads.
- */
+/** Starts a Postgres that syncs every commit to disk and counts its statements, with an extension that only a restart loads. */
 export async function openPostgres(shutdown: Shutdown): Promise<LocalServer & { statements: () => Promise<number> }> {
   const guarded = await GuardedFolder.create("serpmill-bench-");
   shutdown.register("folder", () => guarded.remove());
-  chmodSync(guarded.path, 0o755); // Postgres may run as another user, who has to pass through.
+  chmodSync(guarded.path, 0o755); // Postgres may run as another user, who needs access.
   const options = { folder: join(guarded.path, "postgres"), durable: true };
   const first = await startPostgres(options);
   try {
@@ -49,7 +46,7 @@ export async function openPostgres(shutdown: Shutdown): Promise<LocalServer & { 
   return { ...postgres, statements };
 }
 
-/** A Redis that writes its append-only file every second, as in the compose file. The caller has to stop it. */
+/** A Redis that writes its append-only file every second, as in the compose file. The caller must stop it. */
 export const openRedis = (): Promise<LocalRedis> => startRedis({ durable: true });
 
 /** Reads the counters of a Redis through a connection that stays open. */

@@ -1,4 +1,4 @@
-/** A provider with a delay: told `{delayMs}` it starts, and replies with the settings of a worker that asks it. */
+/** A provider with a delay. At the message `{delayMs}` it starts and replies with the settings of its workers. */
 import { z } from "zod";
 import { delayed, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import { serve } from "../processes/asked-process.ts";
@@ -10,7 +10,7 @@ serve(async (received) => {
   const stub = await startSerperStub();
   const answer = delayMs === 0 ? tenOrganic : delayed(delayMs);
   stub.otherwise = (request, response) => {
-    stub.requests.length = 0; // Nothing reads them, and a load sends very many.
+    stub.requests.length = 0; // Nothing reads them, and a load sends many.
     answer(request, response);
   };
   return stub.settings;

@@ -13,18 +13,18 @@ import { openRedis, openRedisCounters } from "./durable-servers.ts";
 
 const creditMils = 1_000_000_000;
 const windowSeconds = 86_400;
-// It has a wrong checksum, so the API refuses it without a look-up.
+// Its checksum is wrong, so the API refuses it without a look-up.
 const unknownToken = `smk_${"0".repeat(39)}`;
 
-/** How many processes the service has, and what its workers ask. */
+/** How many processes the service has, and which provider its workers call. */
 export interface Stage {
   apis: number;
   workers: number;
-  /** The delay of a provider that is asked over HTTP. Without it, workers make answers up. */
+  /** The delay of a provider over HTTP. Without it, workers generate answers. */
   providerMs?: number;
-  /** Whether workers keep their default limits, which then bound what a slow provider can answer. */
+  /** Whether workers keep their default limits, which bound the throughput of a slow provider. */
   hasDefaultLimits?: boolean;
-  /** Whether the processes have the heap that they have in the containers of docker compose. */
+  /** Whether the processes have the heap of the docker compose containers. */
   isContainer?: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface SerpmillParts {
   shutdown: Shutdown;
 }
 
-/** Starts the service with this many processes, a fresh database, a Redis of its own and a hundred organizations. */
+/** Starts the service with a fresh database, its own Redis and a hundred organizations. */
 export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & { answer: unknown }> {
   const { stage, postgres, generator, shutdown } = parts;
   const provider = stage.providerMs === undefined ? undefined : await openProvider(stage.providerMs, shutdown);
@@ -62,7 +62,7 @@ export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & {
     generator: [generator.pid],
   };
   const search = (token = "") => service.search(token, { keyword: "best coffee beans" });
-  await search(tokens.limited[0]); // It fills the rate window.
+  await search(tokens.limited[0]); // Fills the rate window.
   const { body } = await search(tokens.one[0]);
   return {
     name: "serpmill",

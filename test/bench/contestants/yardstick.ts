@@ -17,11 +17,11 @@ const startTimeoutMs = 30_000;
 const concurrency = "32";
 const installTimeoutMs = 300_000;
 const files = ["package.json", "api.js", "worker.js", "seed.js"];
-// Its programs run with the Node of the benchmark, so no package has to build or download anything.
+// Its programs run with the Node of the benchmark, so no package needs to build or download anything.
 const install = ["install", "--no-audit", "--no-fund", "--ignore-scripts"];
 
 /**
- * Starts another service with the same operation, from its folder, on servers of its own. Its programs read REDIS_URL,
+ * Starts another service with the same operation, from its folder, on its own servers. Its programs read REDIS_URL,
  * DATABASE_URL, PORT, CONCURRENCY and ORGS; its tokens are tok1, tok2 and so on. @throws if it does not start.
  */
 export async function openYardstick(folder: string, generator: AskedProcess, shutdown: Shutdown): Promise<Contestant> {
@@ -69,7 +69,7 @@ export function checkYardstick(folder: string): void {
   if (missing.length > 0) throw new Error(`The yardstick's folder lacks ${missing.join(", ")}.`);
 }
 
-/** The folder, or a copy of it with its packages if it has none. The copy is removed at the end. */
+/** The folder, or a copy with its packages if it has none. The shutdown removes the copy. */
 async function openYardstickFolder(folder: string, shutdown: Shutdown): Promise<string> {
   if (existsSync(join(folder, "node_modules"))) return resolve(folder);
   const copy = await GuardedFolder.create("serpmill-yardstick-");

@@ -5,12 +5,12 @@ const answerTimeoutMs = 60_000;
 
 export interface Received {
   status: number;
-  /** How long a refusal says that the caller should wait; absent in other answers. */
+  /** Retry-After, in a refusal. */
   retryAfterMs?: number;
   body: Buffer;
 }
 
-/** One connection that carries one request at a time. It uses undici's lowest interface, which costs the least CPU. */
+/** A connection for one request at a time. It uses undici's lowest-level interface, which costs the least CPU. */
 export class Connection {
   readonly #client: Client;
 

@@ -6,7 +6,7 @@ import type { Load } from "./load.ts";
 
 const charged = JSON.stringify({ creditsCharged: 5 });
 
-/** A load on a server that answers like this. */
+/** Starts a server that answers like this. @returns a load for it. */
 async function loadOn(answer: RequestListener, load: Partial<Load> = {}): Promise<Load> {
   const { url, close } = await listen(answer);
   onTestFinished(close);
@@ -40,7 +40,7 @@ test("at a fixed rate the latency of a request counts from when it was due, not 
     { ratePerSecond: 50 },
   );
   const { answered, p50Ms } = await generate(load);
-  // Six in ten are due while the first is being answered. Counted from sending, half of all would take next to nothing.
+  // Six in ten are due while the first waits. Counted from sending, half of all would take almost no time.
   expect(answered).toBe(50);
   expect(p50Ms).toBeGreaterThan(50);
 });
@@ -53,7 +53,7 @@ test.each([
   expect(await generate(load)).toMatchObject({ answered: 0, failed: 1, firstFailure: `${status} ${body}` });
 });
 
-test("a refusal that is allowed is counted and timed, and its caller waits as long as it says", async () => {
+test("an allowed refusal is counted and timed, and its caller waits for Retry-After", async () => {
   let requests = 0;
   const load = await loadOn(
     (_, response) => {

@@ -55,7 +55,7 @@ function askWith({ request: kind, status: expected, mayRefuse }: Load, recorder:
 
 interface Turns {
   seconds: number;
-  /** Connections begin evenly over this time. */
+  /** Connections start evenly over this time. */
   spreadSeconds: number;
   connections: readonly Connection[];
   recorder: Recorder;
@@ -63,7 +63,7 @@ interface Turns {
   ask: Ask;
 }
 
-/** Each connection sends its next request when it has the answer to the last. */
+/** Each connection sends its next request when it has the answer to the previous one. */
 async function sendInTurn({ seconds, spreadSeconds, connections, recorder, next, ask }: Turns): Promise<void> {
   const endsAtMs = performance.now() + seconds * 1_000;
   const send = async (connection: Connection, at: number) => {

@@ -1,4 +1,4 @@
-/** The load generator: a process of its own, so that its CPU is not that of the service. */
+/** The load generator, in its own process, so that its CPU is not counted as the service's. */
 import { serve } from "../processes/asked-process.ts";
 import { generate } from "./generate.ts";
 import { loadSchema } from "./load.ts";

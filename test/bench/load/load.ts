@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What a load asks for. `depth-100` is a search of 100 results; `equal` always has the same keyword. */
+/** The requests of a load. `depth-100` is a search of 100 results; `equal` always has the same keyword. */
 export const requestKinds = [
   "search",
   "keyed",
@@ -13,20 +13,22 @@ export const requestKinds = [
 ] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
-/** A load for the generator. Without a rate, each connection sends its next request when it has the answer to the last. */
+/**
+ * A load for the generator. Without a rate, each connection sends its next request when it has the answer to the previous one.
+ */
 export const loadSchema = z.object({
   urls: z.array(z.string()),
   tokens: z.array(z.string()),
   request: z.enum(requestKinds),
   /** The status of every answer; another one is a failure. */
   status: z.int(),
-  /** Whether 503 is no failure. Without a rate, a connection that gets one waits as long as it says. */
+  /** Whether 503 is no failure. Without a rate, a connection that gets one waits for its Retry-After. */
   mayRefuse: z.boolean().optional(),
   connections: z.int(),
   seconds: z.number(),
   /**
-   * How long the load runs before it is measured, in addition to `seconds`. Without a rate, connections begin one after the
-   * other during that time: those that began together would wait for a slow provider in step.
+   * How long the load runs before it is measured, in addition to `seconds`. Without a rate, connections start one after the
+   * other during that time, because connections that start together would wait for a slow provider in step.
    */
   leadSeconds: z.number().optional(),
   /** Requests are due at this rate, whether or not earlier ones are answered. */
@@ -34,9 +36,9 @@ export const loadSchema = z.object({
 });
 export type Load = z.infer<typeof loadSchema>;
 
-/** The result of a load. Rates and latencies are those of answers after the lead. */
+/** The result of a load. Rates and latencies exclude the lead. */
 export const loadResultSchema = z.object({
-  /** Answers with the expected status, those during the lead included. */
+  /** Answers with the expected status, including those during the lead. */
   answered: z.int(),
   failed: z.int(),
   firstFailure: z.string().optional(),

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { Recorder } from "./recorder.ts";
 
-test("what is answered or refused during the lead is in no rate and no latency", () => {
+test("rates and latencies exclude answers and refusals during the lead", () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const recorder = new Recorder({ leadSeconds: 1, mayRefuse: true });

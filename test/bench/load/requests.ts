@@ -5,7 +5,7 @@ import type { Load, RequestKind } from "./load.ts";
 const equalKeyword = "best coffee beans";
 const placeholder = "KEYWORD";
 
-/** One request as it is sent. `headers` are names and values in turn, which the client need not take apart. */
+/** One request as it is sent. `headers` alternates names and values, which spares the client work. */
 export interface SentRequest {
   method: "GET" | "POST";
   path: string;
@@ -13,7 +13,7 @@ export interface SentRequest {
   body: string | null;
 }
 
-/** What every answer to a request contains: a search that was charged, a balance, an error. */
+/** A text that every right answer contains: of a charged search, a balance, or an error. */
 export const markOf = (request: RequestKind): string =>
   request === "refused" ? '"error"' : request === "usage" ? '"creditBalanceMils"' : '"creditsCharged"';
 

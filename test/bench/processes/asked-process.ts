@@ -5,7 +5,7 @@ import { compileCache } from "../../harness/processes/compile-cache.ts";
 
 const replySchema = z.union([z.object({ error: z.string() }), z.object({ value: z.unknown() })]);
 
-/** A program of the benchmark in a process of its own that answers messages, one at a time. It ends with this process. */
+/** A program of the benchmark in its own process, which answers messages one at a time. It ends with this process. */
 export class AskedProcess {
   readonly #guarded: GuardedProcess;
 
@@ -13,7 +13,7 @@ export class AskedProcess {
     this.#guarded = guarded;
   }
 
-  /** Starts a program that calls `serve()`. @param environment its whole environment. */
+  /** Starts a program that calls `serve()`. @param environment its complete environment. */
   static async start(program: URL, environment: Record<string, string> = {}): Promise<AskedProcess> {
     const guarded = await startGuardedProcess(process.execPath, [fileURLToPath(program)], {
       env: { ...compileCache, ...environment },
@@ -43,7 +43,7 @@ export class AskedProcess {
   }
 }
 
-/** Answers the messages of the process that started this one, one reply each, and ends with it. */
+/** Replies to each message of the parent process, and ends with it. */
 export function serve(handle: (message: unknown) => Promise<unknown>): void {
   process.on("message", (message) => {
     handle(message).then(

@@ -9,7 +9,7 @@ const burn = (ms: number) => {
 };
 
 test.runIf(canMeasureProcesses)(
-  "the CPU of a process contains that of its children, also after they have ended",
+  "the CPU of a process includes that of its children, even after they have ended",
   () => {
     const before = cpuUsOf([process.pid]);
     burn(busyMs);
@@ -22,7 +22,7 @@ test.runIf(canMeasureProcesses)(
   },
 );
 
-test.runIf(canMeasureProcesses)("the memory of a process is about what it reports itself", () => {
+test.runIf(canMeasureProcesses)("the memory of a process is close to what it reports itself", () => {
   const own = process.memoryUsage.rss();
   expect(memoryBytesOf([process.pid]) / own).toBeGreaterThan(0.5);
   expect(memoryBytesOf([process.pid]) / own).toBeLessThan(2);

@@ -1,20 +1,20 @@
 import { existsSync, readFileSync } from "node:fs";
 
-// The kernel counts in ticks of 10 ms for every program, whatever its own clock is.
+// The kernel reports ticks of 10 ms to every program.
 const usPerTick = 10_000;
 const bytesPerKb = 1_024;
 
-/** Whether this system tells the CPU and memory of other processes: Linux does. */
+/** Whether this system reports the CPU and memory of other processes, as Linux does. */
 export const canMeasureProcesses = existsSync("/proc/self/stat");
 
-/** The CPU that processes have used so far with all their children, ended ones included, in µs. */
+/** The CPU that processes and their children, including ended ones, have used so far, in µs. */
 export function cpuUsOf(pids: readonly number[]): number {
   return sum(pids.flatMap((pid) => [endedChildrenTicks(pid), ...treeOf(pid).map(ownTicks)])) * usPerTick;
 }
 
 /**
- * The memory of processes with their children, in bytes. With children it counts a page that several share once, as Postgres'
- * buffers are; otherwise it is the resident memory.
+ * The memory of processes with their children, in bytes. With children, shared pages such as Postgres' buffers count once;
+ * otherwise it is the resident memory.
  */
 export function memoryBytesOf(pids: readonly number[]): number {
   return sum(

@@ -7,7 +7,7 @@ import { eventOf, type Fault, disconnect, refusal } from "../../harness/stubs/st
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
-// More than the alert wants.
+// More than the alert needs.
 const unconfirmed = 15;
 const mended = async () => undefined;
 
@@ -17,7 +17,7 @@ const changeBalance = ({ service }: DrillStack, organizationId: string, mils: nu
     owner.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
   );
 
-/** Waits until so many charges wait for their confirmation, or were given back because it did not come. */
+/** Waits until this many charges wait for their confirmation, or were reversed because it did not come. */
 async function untilCounted({ service }: DrillStack, what: "waiting" | "reversed"): Promise<void> {
   const from = {
     waiting: "undelivered",
@@ -29,7 +29,7 @@ async function untilCounted({ service }: DrillStack, what: "waiting" | "reversed
   });
 }
 
-/** Payers whose saved cards are due, while Stripe answers each call with the fault. @returns mends Stripe. */
+/** Makes the saved cards of payers due while Stripe fails each call. @returns a function that repairs Stripe. */
 async function chargeCards(
   { service, stripe }: DrillStack,
   payers: number,
@@ -49,7 +49,7 @@ export const moneyDrills: readonly Drill[] = [
     outage: "one balance is a mil too high",
     expects: ["LedgerDrift"],
     begin: async (stack) => {
-      // One that does not search: the next entry of a ledger continues from the balance that it finds.
+      // It does not search, because the next ledger entry would continue from the wrong balance.
       const { organizationId } = await stack.service.organization();
       await changeBalance(stack, organizationId, 1);
       return async () => void (await changeBalance(stack, organizationId, -1));
@@ -94,7 +94,7 @@ export const moneyDrills: readonly Drill[] = [
   },
   {
     name: "deliveries-unconfirmed",
-    outage: "APIs answer and cannot record it in Postgres; their charges are aged by six minutes",
+    outage: "APIs answer but cannot confirm it in Postgres; the charges are backdated by six minutes",
     expects: ["UndeliveredReversals"],
     begin: async (stack) => {
       const { service, provider, apisToPostgres } = stack;

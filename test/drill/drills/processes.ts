@@ -22,7 +22,7 @@ export const processDrills: readonly Drill[] = [
   },
   {
     name: "workers-frozen",
-    outage: "every worker is frozen: its ports are open, and it does nothing",
+    outage: "every worker is frozen: its ports are open, but it does nothing",
     isTotal: true,
     expects: ["NoWorkerUp", "NoWorkerReports", "SearchesFail"],
     begin: async ({ service }) => {
@@ -32,7 +32,7 @@ export const processDrills: readonly Drill[] = [
   },
   {
     name: "workers-silent",
-    outage: "workers are up and scraped, and Redis gets no heartbeat of them",
+    outage: "workers are up and scraped, but Redis gets no heartbeat from them",
     isTotal: true,
     expects: ["NoWorkerReports", "RedisUnreachable", "SearchesFail"],
     begin: async ({ workersToRedis }) => {
@@ -74,7 +74,7 @@ export const processDrills: readonly Drill[] = [
   },
   {
     name: "worker-cut-off",
-    outage: "one of two workers loses its way to Redis",
+    outage: "one of two workers loses its connection to Redis",
     expects: ["ProcessNotReady"],
     withinMs: 600_000,
     begin: async ({ workersToRedis: [way] }) => {

@@ -6,10 +6,10 @@ import type { DrillStack } from "../drill-stack.ts";
 
 const down = refusal(500, "Internal server error");
 const slowMs = 6_000;
-// Longer than the interval of the scrapes, so that each state of the circuit is seen.
+// Longer than the scrape interval, so that Prometheus sees each state of the circuit.
 const seenMs = 12_000;
 
-/** The provider answers so from now on. @returns it works again. */
+/** Makes the provider answer like this. @returns a function that repairs it. */
 async function answerWith({ provider }: DrillStack, answer: Reply): Promise<() => Promise<void>> {
   provider.otherwise = answer;
   return async () => {
@@ -17,7 +17,7 @@ async function answerWith({ provider }: DrillStack, answer: Reply): Promise<() =
   };
 }
 
-/** Lets the provider fail until the circuits of all workers are open, and work until they are closed, again and again. */
+/** Makes the provider fail until the circuits of all workers open, then work until they close, repeatedly. */
 async function flap({ provider, service }: DrillStack): Promise<() => Promise<void>> {
   const over = new AbortController();
   const isEverywhere = (open: number) =>
@@ -87,7 +87,7 @@ export const providerDrills: readonly Drill[] = [
   },
   {
     name: "breaker-flaps",
-    outage: "one of two providers fails and works by turns",
+    outage: "one of two providers fails and works in turn",
     expects: ["BreakerFlaps"],
     stack: { secondProvider: true },
     begin: flap,

@@ -5,7 +5,7 @@ import type { DrillStack } from "../drill-stack.ts";
 const ballastBytes = 1_000_000; // With Redis' header it takes a MiB.
 const maxmemory = z.tuple([z.string(), z.coerce.number()]);
 
-/** Fills a share of Redis' memory. @returns frees it. */
+/** Fills a share of Redis' memory. @returns a function that frees it. */
 async function fillRedis({ service: { redis } }: DrillStack, share: number): Promise<() => Promise<void>> {
   const [, bytesMax] = maxmemory.parse(await redis.config("GET", "maxmemory"));
   const keys = Array.from({ length: Math.ceil((bytesMax * share) / ballastBytes) }, (_, n) => `ballast:${n}`);
@@ -13,7 +13,7 @@ async function fillRedis({ service: { redis } }: DrillStack, share: number): Pro
   return async () => void (await redis.del(keys));
 }
 
-/** Lowers the memory limit of Redis below what it uses, so that it takes no writes. @returns restores the limit. */
+/** Lowers the memory limit of Redis below its use, so that it refuses writes. @returns a function that restores it. */
 async function overfillRedis({ service: { redis } }: DrillStack): Promise<() => Promise<void>> {
   const [name, bytesMax] = maxmemory.parse(await redis.config("GET", "maxmemory"));
   await redis.config("SET", name, "1mb");
@@ -33,7 +33,7 @@ export const storeDrills: readonly Drill[] = [
   },
   {
     name: "redis-away",
-    outage: "Redis is killed, and comes back empty",
+    outage: "Redis is killed and comes back empty",
     isTotal: true,
     expects: ["RedisUnreachable", "SearchesFail"],
     begin: async ({ service }) => {
