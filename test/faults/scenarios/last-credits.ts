@@ -10,7 +10,6 @@ import { tally } from "./statistics.ts";
 /** Many callers search through two APIs, with credit for only some of the searches. */
 
 const providerMs = 20;
-const pollMs = 25;
 
 export interface LastCreditsSize {
   attempts: number;
@@ -24,8 +23,6 @@ export interface LastCreditsFigures {
   providerCalls: number;
   /** The final balance, by source. */
   balances: { rest: unknown; redis: number; postgres: number | undefined };
-  /** The smallest available balance (balance minus holds) that Redis had at any poll. */
-  leastMils: number;
   broken: string[];
 }
 
@@ -47,11 +44,9 @@ export async function measureLastCredits(
   const callsBefore = provider.requests.length;
   const organization = await service.organization({ creditMils: affordable * priceMils, terms: { priceMils } });
   const { organizationId, token } = organization;
-  const least = pollLeast(stack, organizationId);
   const answers = await callEach(attempts, inFlight, (n) =>
     callers.search(stack.apiUrl(n), token, `last credits ${n}`),
   );
-  const leastMils = await least.stop();
   say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
   await service.rest();
   const usage: unknown = JSON.parse((await callers.usage(stack.apiUrl(0), token)).text);
@@ -63,32 +58,12 @@ export async function measureLastCredits(
       redis: Number(await service.redis.hget(keysOf(organizationId).balance, "balance")),
       postgres: (await readCredit(service.database, organizationId))?.balance.balanceMils,
     },
-    leastMils,
     broken: await auditCharges(service, organizationId, affordable),
   };
 }
 
-/** Polls the available balance in Redis, which unlike Postgres does not refuse one below 0. */
-function pollLeast({ service }: ScenarioStack, organizationId: string) {
-  const keys = keysOf(organizationId);
-  let leastMils = Number.POSITIVE_INFINITY;
-  const poll = async () => {
-    const replies = await service.redis.multi().hget(keys.balance, "balance").hget(keys.holds, "held").exec();
-    const [balance, held] = (replies ?? []).map(([, reply]) => reply);
-    if (typeof balance === "string") leastMils = Math.min(leastMils, Number(balance) - Number(held ?? 0));
-  };
-  const polling = setInterval(() => void poll(), pollMs);
-  return {
-    stop: async () => {
-      clearInterval(polling);
-      await poll();
-      return leastMils;
-    },
-  };
-}
-
 function rowsOf({ attempts, inFlight, affordable }: LastCreditsSize, figures: LastCreditsFigures): Row[] {
-  const { answers, providerCalls, balances, leastMils, broken } = figures;
+  const { answers, providerCalls, balances, broken } = figures;
   const what = `${attempts} searches, ${inFlight} at once over 2 APIs, credit for ${affordable}`;
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
   const { rest, redis, postgres } = balances;
@@ -105,6 +80,5 @@ function rowsOf({ attempts, inFlight, affordable }: LastCreditsSize, figures: La
       seen: [`${String(rest)}, ${redis}, ${String(postgres)} mils`, ...broken].join("; "),
       held: rest === 0 && redis === 0 && postgres === 0 && broken.length === 0,
     },
-    { what, promised: "never below 0", seen: `${leastMils} mils at least`, held: leastMils >= 0 },
   ];
 }

@@ -34,7 +34,7 @@ test("no search fails while every API and every worker is replaced", { timeout: 
 
 test("200 searches that race for the last credits through two APIs spend them exactly once", async () => {
   const size = { attempts: 200, inFlight: 96, affordable: 40 };
-  const { answers, leastMils, ...figures } = await measureLastCredits(stack, size);
+  const { answers, ...figures } = await measureLastCredits(stack, size);
   const bodiesOf = (wanted: number) =>
     answers.filter(({ status }) => status === wanted).map(({ text }): object => JSON.parse(text));
   const refused = bodiesOf(402);
@@ -42,7 +42,6 @@ test("200 searches that race for the last credits through two APIs spend them ex
   expect(bodiesOf(200)).toContainEqual(expect.objectContaining({ creditsRemaining: 0 }));
   for (const body of refused)
     expect(body).toMatchObject({ error: { code: "out_of_credits", details: { priceMils, action: "topup" } } });
-  expect(leastMils).toBeGreaterThanOrEqual(0);
   expect(figures).toEqual({ providerCalls: 40, balances: { rest: 0, redis: 0, postgres: 0 }, broken: [] });
 });
 
