@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
@@ -20,6 +20,11 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 let service: Service;
 beforeAll(async () => {
   service = await usualService();
+});
+// No API delivered the past searches, so they are credited back, and the service is at rest for the next file.
+afterAll(async () => {
+  await service.age();
+  await service.rest();
 });
 
 /** The text of the page without markup. */
