@@ -2,8 +2,7 @@ import { html, type Html } from "../pages/html.ts";
 
 const languages = ["curl", "javascript", "python"] as const;
 
-/** A language of the samples. */
-export type Sample = (typeof languages)[number];
+type Sample = (typeof languages)[number];
 
 const names: Record<Sample, string> = { curl: "curl", javascript: "JavaScript", python: "Python" };
 

@@ -17,8 +17,8 @@ import { retryAfterSeconds } from "../http/send-error.ts";
 import { requireScope } from "../identify.ts";
 import { amount, count, dollars } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-import { codeSamples, readSample, type Sample } from "./code-samples.ts";
-import { formAddress, readSearchFields, requestBodyOf, type SearchFields, searchFields } from "./search-fields.ts";
+import { codeSamples, readSample } from "./code-samples.ts";
+import { formAddress, requestBodyOf, searchFields } from "./search-fields.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
 import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
@@ -43,8 +43,7 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
     const { request, caller } = asked;
     const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
     return view(caller, {
-      fields: readSearchFields(typed),
-      sample: readSample(typed),
+      typed,
       address: publicAddress(request, publicUrl),
       outcome: firstSteps(),
       searches: await sessionSearches.read(asked),
@@ -65,10 +64,10 @@ export function runPlayground(
     const { requestId, deadlineStartsAtMs, logFields } = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
     const address = publicAddress(request, publicUrl);
-    const page = { fields: readSearchFields(form), sample: readSample(form), address };
+    const page = { typed: form, address };
     try {
       requireScope(caller, "search");
-      const query = readQuery(requestBodyOf(page.fields));
+      const query = readQuery(requestBodyOf(form));
       const idempotencyKey = `${readKey(form)}.${queryFingerprint(query)}`;
       const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
       const searchRequest = newSearchRequest(sent);
@@ -104,23 +103,23 @@ function readKey(form: URLSearchParams): string {
 
 /** The content of the page. `outcome` is the answer, the error, or the first steps. */
 interface Shown {
-  fields: SearchFields;
-  sample: Sample;
+  /** The fields of the form. */
+  typed: URLSearchParams;
   address: string;
   outcome: Html;
   searches: readonly SessionSearch[];
 }
 
-function view({ organizationId, plan }: Caller, { fields, sample, address, outcome, searches }: Shown): AccountView {
-  const depth = Number(fields.depth) || organicPerPage;
+function view({ organizationId, plan }: Caller, { typed, address, outcome, searches }: Shown): AccountView {
+  const depth = Number(typed.get("depth")) || organicPerPage;
   const perPage = plan.pricePerPageMils ?? 0;
   const body = html`<div class="playground">
 <form id="search" class="panel" method="post" action="/playground/search">${organizationField(organizationId)}
 <input type="hidden" name="key" value="${newId("req")}">
-${searchFields(fields, plan)}
+${searchFields(typed, plan)}
 <p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
 </form>
-${codeSamples(address, requestBodyOf(fields), sample)}
+${codeSamples(address, requestBodyOf(typed), readSample(typed))}
 ${outcome}
 ${sessionSection(searches)}
 </div>`;

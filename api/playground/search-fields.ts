@@ -3,40 +3,16 @@ import { depthMax, organicPerPage } from "../../shared/query/depth.ts";
 import { resultTypes } from "../../shared/results.ts";
 import { html, type Html } from "../pages/html.ts";
 
-/** The fields of the playground form as typed. Missing ones are empty. */
-export interface SearchFields {
-  keyword: string;
-  location: string;
-  language: string;
-  device: string;
-  targetDomain: string;
-  depth: string;
-  format: string;
-  types: readonly string[];
-}
+const textNames = ["location", "language", "device", "targetDomain", "format"];
 
-export function readSearchFields(form: URLSearchParams): SearchFields {
-  const text = (name: string) => form.get(name) ?? "";
+/** The body of the equivalent POST /v1/serp/search. @param typed the fields of the form as typed; empty ones are left out. */
+export function requestBodyOf(typed: URLSearchParams): Record<string, unknown> {
+  const given = textNames.filter((name) => typed.get(name)).map((name) => [name, typed.get(name)]);
+  const [depth, types] = [typed.get("depth"), typed.getAll("types")];
   return {
-    keyword: text("keyword"),
-    location: text("location"),
-    language: text("language"),
-    device: text("device"),
-    targetDomain: text("targetDomain"),
-    depth: text("depth"),
-    format: text("format"),
-    types: form.getAll("types"),
-  };
-}
-
-/** The body of the equivalent POST /v1/serp/search. Empty fields are left out. */
-export function requestBodyOf(fields: SearchFields): Record<string, unknown> {
-  const { keyword, depth, types, ...others } = fields;
-  const given = Object.entries(others).filter(([, value]) => value !== "");
-  return {
-    keyword,
+    keyword: typed.get("keyword") ?? "",
     ...Object.fromEntries(given),
-    ...(depth !== "" && { depth: Number(depth) }),
+    ...(depth && { depth: Number(depth) }),
     ...(types.length > 0 && { types }),
   };
 }
@@ -46,17 +22,18 @@ const offeredDepths = [20, 30, 50, 100];
 const option = (value: string, chosen: string, label: string) =>
   html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`;
 
-export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick<Plan, "maxDepth">): Html {
-  const { keyword, location, language, device, targetDomain, depth, format, types } = fields;
+export function searchFields(typed: URLSearchParams, { maxDepth = depthMax }: Pick<Plan, "maxDepth">): Html {
+  const text = (name: string) => typed.get(name) ?? "";
+  const [depth, device, format, types] = [text("depth"), text("device"), text("format"), typed.getAll("types")];
   // Includes a depth from the address, so that the form shows what it sends.
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
-  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${keyword}" required autocomplete="off"><button>Search</button></div>
+  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off"><button>Search</button></div>
 <div class="fields">
-<label>Country or place <input name="location" value="${location}" placeholder="United States"></label>
-<label>Language <input name="language" value="${language}" placeholder="English"></label>
-<label>Domain <input name="targetDomain" value="${targetDomain}" placeholder="any"></label>
+<label>Country or place <input name="location" value="${text("location")}" placeholder="United States"></label>
+<label>Language <input name="language" value="${text("language")}" placeholder="English"></label>
+<label>Domain <input name="targetDomain" value="${text("targetDomain")}" placeholder="any"></label>
 <label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
 <label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, value || String(organicPerPage)))}</select></label>
 <label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
@@ -65,16 +42,11 @@ export function searchFields(fields: SearchFields, { maxDepth = depthMax }: Pick
 }
 
 /** A query as requests and the search log have it. */
-interface FormQuery {
+type FormQuery = Partial<Record<"location" | "language" | "device" | "targetDomain" | "format", string | undefined>> & {
   keyword: string;
-  location?: string;
-  language?: string;
-  device?: string;
   depth?: number;
-  targetDomain?: string | undefined;
   types?: readonly string[] | undefined;
-  format?: string | undefined;
-}
+};
 
 /** The address of the form filled with a query, without its defaults. */
 export function formAddress({ device, depth, types = [], ...query }: FormQuery): string {

@@ -22,29 +22,26 @@ const keptMax = 10;
  * are kept no longer than there. No method throws, because a paid answer is shown even without this list.
  */
 export class SessionSearches {
-  readonly #redis: Redis;
-  readonly #clock: Clock;
-  readonly #database: Database;
+  readonly #parts: { redis: Redis; clock: Clock; database: Database };
   readonly #warn: (error: unknown) => void;
 
-  constructor({ redis, clock, database, log }: { redis: Redis; clock: Clock; database: Database; log: Log }) {
-    this.#redis = redis;
-    this.#clock = clock;
-    this.#database = database;
+  constructor({ log, ...parts }: { redis: Redis; clock: Clock; database: Database; log: Log }) {
+    this.#parts = parts;
     this.#warn = throttledWarning(log, "cannot read or store the searches of a session");
   }
 
   /** Stores the id of an answered search. A repeat keeps its position. */
   async add(signedIn: SignedIn, requestId: string): Promise<void> {
+    const { redis, clock } = this.#parts;
     const key = keyOf(signedIn);
-    const added = this.#redis
+    const added = redis
       .multi()
       .zadd(key, timeOfId(requestId).getTime(), requestId)
-      .pexpire(key, Math.ceil(signedIn.session.endsAtMs - this.#clock.nowMs()));
+      .pexpire(key, Math.ceil(signedIn.session.endsAtMs - clock.nowMs()));
     try {
       await execPipeline(added);
-      const older = await this.#redis.zrange(key, "0", String(-1 - keptMax));
-      if (older.length > 0) await this.#redis.zrem(key, ...older);
+      const older = await redis.zrange(key, "0", String(-1 - keptMax));
+      if (older.length > 0) await redis.zrem(key, ...older);
     } catch (error) {
       this.#warn(error);
     }
@@ -52,9 +49,10 @@ export class SessionSearches {
 
   /** Reads the searches of a session, the newest first. @param current the search whose answer is about to be shown. */
   async read(signedIn: SignedIn, current?: SessionSearch): Promise<SessionSearch[]> {
+    const { redis, database } = this.#parts;
     try {
-      const ids = (await this.#redis.zrange(keyOf(signedIn), String(-keptMax), "-1")).toReversed();
-      const searches = await readSearches(this.#database, signedIn.caller.organizationId, ids);
+      const ids = (await redis.zrange(keyOf(signedIn), String(-keptMax), "-1")).toReversed();
+      const searches = await readSearches(database, signedIn.caller.organizationId, ids);
       return ids.map((requestId) =>
         requestId === current?.requestId ? current : { requestId, query: searches.get(requestId)?.query },
       );

@@ -23,10 +23,23 @@ type Message = [title: string, text: string];
 
 /** Messages for a `details.reason`. They take precedence over those for the code. */
 const messagesOfReasons: Record<string, Message> = {
-  scope: ["This token may not open the account", scopeMissing],
+  scope: ["This token cannot open the account", scopeMissing],
+  other_organization: [
+    "Nothing was changed",
+    "This page belongs to another organization than the one you are signed in to now. Go to your account and check the name " +
+      "and ID of the organization before you continue.",
+  ],
+  amount_not_offered: [
+    "Nothing was changed",
+    "This amount is no longer offered. Go to your account and choose another one.",
+  ],
   no_receipt: [
     "There is no receipt",
     "Stripe has no receipt for this top-up. Your statements show the amount. For details, ask the operator of this service.",
+  ],
+  payments_unavailable: [
+    "No answer from Stripe",
+    "Stripe is not responding right now. Your payments and your credit have not changed. Try again in a few minutes.",
   ],
   card_unavailable: [
     "No card was saved",
@@ -38,10 +51,6 @@ const messagesOfReasons: Record<string, Message> = {
   ],
 };
 
-const otherOrganization =
-  "This page belongs to another organization than the one you are signed in to now. Go to your account and check the name " +
-  "and ID of the organization before you";
-
 const messages: Partial<Record<ErrorCode, Message>> = {
   bad_request: [
     "That did not work",
@@ -52,60 +61,14 @@ const messages: Partial<Record<ErrorCode, Message>> = {
   method_not_allowed: ["Nothing to see here", "This address only accepts forms from your account."],
   rate_limited: [
     "Too many requests",
-    "Your organization has loaded too many pages in the last minute, or has too many pages or downloads open. " +
-      "This page reloads automatically.",
+    "Your organization has loaded too many pages in the last minute, or has too many pages or downloads open.",
   ],
-  unavailable: [
-    "Back in a moment",
-    "Part of the service is not responding right now. This page reloads automatically.",
-  ],
+  unavailable: ["Back in a moment", "Part of the service is not responding right now."],
 };
 const defectMessage: Message = [
   "Something went wrong",
   "This is our fault. The error is logged, and nothing was charged. Please try again.",
 ];
-
-/** Messages for a payment that could not start. The browser was never sent to Stripe's page, so the person cannot have paid. */
-const paymentMessages: Partial<Record<ErrorCode, Message>> = {
-  bad_request: [
-    "No payment was started",
-    "Nothing was charged. The request did not come from a page of your account. Go back to the page and try again.",
-  ],
-  unauthenticated: [
-    "You are signed out",
-    "No payment was started, and nothing was charged. Sign in again to continue.",
-  ],
-  rate_limited: [
-    "No payment was started",
-    "Nothing was charged. Your organization has loaded too many pages in the last minute. Wait a minute, then choose the " +
-      "amount again.",
-  ],
-  unavailable: [
-    "No payment was started",
-    "Nothing was charged: the payment page could not be opened, because a service that it needs is not responding. " +
-      "Choose the amount again in a few minutes.",
-  ],
-  internal_error: [
-    "No payment was started",
-    "Nothing was charged. This is our fault, and the error is logged. Please try again.",
-  ],
-};
-/** Messages for a reason that means something else where a payment was to start. */
-const otherReasons: Record<string, Message> = {
-  other_organization: ["Nothing was changed", `${otherOrganization} go on.`],
-  payments_unavailable: [
-    "No answer from Stripe",
-    "The receipt could not be opened, because Stripe is not responding right now. Your payment and your credit have not " +
-      "changed. Try again in a few minutes.",
-  ],
-};
-const paymentReasons: Record<string, Message> = {
-  other_organization: ["Nothing was paid", `${otherOrganization} pay.`],
-  amount_not_offered: [
-    "No payment was started",
-    "Nothing was charged: this amount is no longer offered. Go to your account and choose another one.",
-  ],
-};
 
 /** Sends an error as a page. It reloads automatically if a retry can succeed, but not after the form of a payment: the person chooses again. */
 export function sendErrorPage(
@@ -118,26 +81,27 @@ export function sendErrorPage(
   const retrySeconds = retryAfterSeconds(error);
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
   const isPayment = request.path === topUpPath && request.method === "POST";
-  const [title, text] = messageOf(error, isPayment);
-  const { requestId } = requestScopeOf(response);
   const reloads = retrySeconds !== undefined && !isPayment;
+  const [title, text] = isPayment ? paymentMessage(error) : messageOf(error);
+  const { requestId } = requestScopeOf(response);
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
-    body: messagePage(brand, { title, text, requestId }),
+    body: messagePage(brand, { title, text: reloads ? `${text} This page reloads automatically.` : text, requestId }),
     reloadAfterSeconds: reloads ? Math.max(reloadAfterSecondsMin, retrySeconds) : undefined,
   });
 }
 
-function messageOf({ code, details }: CallerError, isPayment: boolean): Message {
-  const reason = String(details.reason);
-  return (
-    (isPayment ? paymentReasons : otherReasons)[reason] ??
-    messagesOfReasons[reason] ??
-    (isPayment ? paymentMessages : messages)[code] ??
-    messages[code] ??
-    defectMessage
-  );
+const messageOf = ({ code, details }: CallerError): Message =>
+  messagesOfReasons[String(details.reason)] ?? messages[code] ?? defectMessage;
+
+/** The message for a payment that could not start. The browser was never sent to Stripe's page, so the person cannot have paid. */
+function paymentMessage(error: CallerError): Message {
+  const [title, text] = messageOf(error);
+  return [
+    error.code === "unauthenticated" ? title : "No payment was started",
+    error.code === "internal_error" ? text : `Nothing was charged. ${text}`,
+  ];
 }
 
 /** A page with one message and a link to the account. */

@@ -45,23 +45,19 @@ const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
  */
 const cookieOf = (secure: boolean) => ({ name: secure ? "__Host-billing" : "serpmill", path: "/" });
 
+interface SessionParts {
+  redis: Redis;
+  clock: Clock;
+  identifyByHash: IdentifyByHash;
+  isSecure: (request: Request) => boolean;
+}
+
 /** Every method that reads or writes Redis throws `unavailable` if Redis does not answer. */
 export class Sessions {
-  readonly #redis: Redis;
-  readonly #clock: Clock;
-  readonly #identifyByHash: IdentifyByHash;
-  readonly #isSecure: (request: Request) => boolean;
+  readonly #parts: SessionParts;
 
-  constructor(parts: {
-    redis: Redis;
-    clock: Clock;
-    identifyByHash: IdentifyByHash;
-    isSecure: (request: Request) => boolean;
-  }) {
-    this.#redis = parts.redis;
-    this.#clock = parts.clock;
-    this.#identifyByHash = parts.identifyByHash;
-    this.#isSecure = parts.isSecure;
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
   }
 
   /** Signs a browser in, always under a new id (against session fixation), and ends the session that it had before. */
@@ -72,10 +68,10 @@ export class Sessions {
   ): Promise<void> {
     await this.#delete(request);
     const id = randomBytes(idBytes).toString("base64url");
-    const nowMs = Math.round(this.#clock.nowMs());
+    const nowMs = Math.round(this.#parts.clock.nowMs());
     const endsAtMs = nowMs + lifetimeMs;
     const list = sessionListOf(organizationId);
-    const stored = this.#redis
+    const stored = this.#parts.redis
       .multi()
       .set(keyOf(hashId(id)), JSON.stringify({ tokenHash, endsAtMs }), "EX", idleTimeoutSeconds)
       .zremrangebyscore(list, "-inf", nowMs)
@@ -100,19 +96,20 @@ export class Sessions {
     const id = this.#readId(request);
     if (!id) return undefined;
     const key = keyOf(hashId(id));
-    const record = presence === "active" ? this.#redis.getex(key, "EX", idleTimeoutSeconds) : this.#redis.get(key);
+    const record =
+      presence === "active" ? this.#parts.redis.getex(key, "EX", idleTimeoutSeconds) : this.#parts.redis.get(key);
     return this.#parse(hashId(id), await orRedisUnavailable(record));
   }
 
   /** Whether a session is still open. This does not extend it. */
   async isOpen({ idHash }: Session): Promise<boolean> {
-    return this.#parse(idHash, await orRedisUnavailable(this.#redis.get(keyOf(idHash)))) !== undefined;
+    return this.#parse(idHash, await orRedisUnavailable(this.#parts.redis.get(keyOf(idHash)))) !== undefined;
   }
 
   /** The caller that a session's token belongs to, or why it may not use the billing page: `unauthenticated`. */
   async callerOf({ tokenHash }: Pick<Session, "tokenHash">, response: Response): Promise<Caller | CallerError> {
     try {
-      return await this.#identifyByHash(tokenHash, response, "billing");
+      return await this.#parts.identifyByHash(tokenHash, response, "billing");
     } catch (error) {
       if (error instanceof CallerError && error.code === "unauthenticated") return error;
       throw error;
@@ -126,7 +123,7 @@ export class Sessions {
 
   async #delete(request: Request): Promise<number> {
     const keys = this.#readIds(request).map((id) => keyOf(hashId(id)));
-    return keys.length > 0 ? orRedisUnavailable(this.#redis.del(...keys)) : 0;
+    return keys.length > 0 ? orRedisUnavailable(this.#parts.redis.del(...keys)) : 0;
   }
 
   #readId(request: Request): string | undefined {
@@ -135,14 +132,14 @@ export class Sessions {
   }
 
   #readIds(request: Request): string[] {
-    const { name } = cookieOf(this.#isSecure(request));
+    const { name } = cookieOf(this.#parts.isSecure(request));
     const pairs = (request.headers.cookie ?? "").split(";").map((pair) => pair.trim());
     const own = pairs.filter((pair) => pair.startsWith(`${name}=`));
     return own.map((pair) => pair.slice(name.length + 1)).filter((id) => idForm.test(id));
   }
 
   #setCookie(request: Request, response: Response, id: string | undefined): void {
-    const secure = this.#isSecure(request);
+    const secure = this.#parts.isSecure(request);
     const { name, path } = cookieOf(secure);
     const attributes = { path, httpOnly: true, sameSite: "strict", secure } as const;
     if (id) response.cookie(name, id, attributes);
@@ -152,7 +149,7 @@ export class Sessions {
   #parse(idHash: string, record: string | null): Session | undefined {
     if (!record) return undefined;
     const { tokenHash, endsAtMs } = sessionRecord.parse(JSON.parse(record));
-    return this.#clock.nowMs() < endsAtMs ? { idHash, tokenHash, endsAtMs } : undefined;
+    return this.#parts.clock.nowMs() < endsAtMs ? { idHash, tokenHash, endsAtMs } : undefined;
   }
 }
 

@@ -150,24 +150,24 @@ const perNetworkMax = 10;
 const attemptsWindowSeconds = 60;
 const perTokenDailyMax = 200;
 /** An organization can have a hundred tokens, and create new ones. */
-const organizationSignInsMax = 1_000;
-const tokenWindowSeconds = 86_400;
+const perOrganizationDailyMax = 1_000;
+const daySeconds = 86_400;
 
 /**
  * Limits sign-in attempts per network, against guessed tokens. Limits sign-ins per token and per organization too, because the audit
  * trail keeps each for 90 days, with its sign-out. Successful attempts count.
  */
 export class SignInAttempts {
-  readonly #window: CountedWindow;
-  readonly #tokenWindow: CountedWindow;
-  readonly #organizationWindow: CountedWindow;
+  readonly #ofNetwork: CountedWindow;
+  readonly #ofToken: CountedWindow;
+  readonly #ofOrganization: CountedWindow;
 
   constructor(redis: Redis) {
-    const [requestsMax, windowSeconds] = [perNetworkMax, attemptsWindowSeconds];
-    this.#window = new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
-    const daily = { keyPrefix, windowSeconds: tokenWindowSeconds };
-    this.#tokenWindow = new CountedWindow(redis, { ...daily, requestsMax: perTokenDailyMax });
-    this.#organizationWindow = new CountedWindow(redis, { ...daily, requestsMax: organizationSignInsMax });
+    const window = (requestsMax: number, windowSeconds: number) =>
+      new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
+    this.#ofNetwork = window(perNetworkMax, attemptsWindowSeconds);
+    this.#ofToken = window(perTokenDailyMax, daySeconds);
+    this.#ofOrganization = window(perOrganizationDailyMax, daySeconds);
   }
 
   /**
@@ -180,10 +180,10 @@ export class SignInAttempts {
   }: Pick<Caller, "tokenId" | "organizationId">): Promise<
     { of: "token" | "organization"; retryAfterMs: number } | undefined
   > {
-    const ofTokenMs = await this.#tokenWindow.take(tokenId);
+    const ofTokenMs = await this.#ofToken.take(tokenId);
     if (ofTokenMs !== undefined) return { of: "token", retryAfterMs: ofTokenMs };
     // A token beyond its own limit does not use up its organization's.
-    const ofOrganizationMs = await this.#organizationWindow.take(organizationId);
+    const ofOrganizationMs = await this.#ofOrganization.take(organizationId);
     return ofOrganizationMs === undefined ? undefined : { of: "organization", retryAfterMs: ofOrganizationMs };
   }
 
@@ -191,7 +191,7 @@ export class SignInAttempts {
   async allow(address: string | undefined): Promise<boolean> {
     // Redis stores a hash of the network, not the address of a person.
     const network = createHash("sha256").update(networkOf(address)).digest("base64url");
-    return (await this.#window.take(network)) === undefined;
+    return (await this.#ofNetwork.take(network)) === undefined;
   }
 }
 

@@ -96,7 +96,7 @@ test("while Stripe is down, the page says that payment and credit are as they we
   const down = refusal(500, "api_error", "down");
   stub.faults.push(down, down);
   const { status, text } = await person.get(`/billing/receipts/${sessionId}`);
-  expect([status, text]).toEqual([503, expect.stringContaining("Your payment and your credit have not changed")]);
+  expect([status, text]).toEqual([503, expect.stringContaining("Your payments and your credit have not changed")]);
 });
 
 test("many top-ups are on pages of 25", async () => {

@@ -88,9 +88,9 @@ test.each(["25", "10,25", "10,25,100"])("with %s USD on offer, one amount is pre
 
 const foreign = { "sec-fetch-site": "cross-site" };
 test.each([
-  { title: "an amount that is not offered", fields: { mils: "11000" }, says: "this amount is no longer offered" },
-  { title: "no amount", fields: {}, says: "this amount is no longer offered" },
-  { title: "no number", fields: { mils: "25000 x" }, says: "this amount is no longer offered" },
+  { title: "an amount that is not offered", fields: { mils: "11000" }, says: "This amount is no longer offered" },
+  { title: "no amount", fields: {}, says: "This amount is no longer offered" },
+  { title: "no number", fields: { mils: "25000 x" }, says: "This amount is no longer offered" },
   { title: "a form of another site", fields: { mils: "25000" }, headers: foreign, says: "No payment was started" },
 ])("$title starts no payment, and the page says so", async ({ fields, headers = ownForm, says }) => {
   const { organization, person } = await signedIn();
@@ -113,7 +113,7 @@ test("a form that was opened for another organization begins no payment, and the
   >[]) {
     const { status, text } = await person.post("/billing/topup", { ...fields, mils: "25000" });
     expect(status).toBe(400);
-    expect(text).toContain("Nothing was paid");
+    expect(text).toContain("No payment was started");
   }
   expect(stub.calls).toHaveLength(before);
 });
@@ -182,8 +182,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await context.clearCookies();
     await context.addCookies([{ ...planted, path: "/billing" }]);
     await page.getByRole("button", { name: "Continue to payment" }).click();
-    await page.getByRole("heading", { name: "Nothing was paid" }).waitFor();
-    expect(await faultsOf(seen, "nothing was paid")).toEqual([]);
+    await page.getByRole("heading", { name: "No payment was started" }).waitFor();
+    expect(await faultsOf(seen, "no payment was started")).toEqual([]);
     expect(stub.calls).toHaveLength(before);
     await browser.close();
   });
