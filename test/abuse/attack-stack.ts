@@ -1,6 +1,6 @@
 import { startRedis } from "../../local/redis.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { Callers } from "../faults/scenarios/callers.ts";
+import { type ScenarioServers, useAndClose } from "../faults/scenarios/scenario-stack.ts";
 import type { Say } from "../faults/report.ts";
 import { containerNodeOptions } from "../harness/processes/container-heap.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
@@ -8,15 +8,6 @@ import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
-
-/** The servers in which an attack runs. */
-export interface AttackServers {
-  /** A running Postgres, in which the attack creates its database. */
-  postgresUrl: string;
-  say: Say;
-  /** Starts an empty Redis; a local process by default. */
-  startRedis?: () => Promise<LocalServer>;
-}
 
 export interface AttackStackOptions {
   workers?: number;
@@ -49,7 +40,7 @@ export class AttackStack {
     this.say = parts.say;
   }
 
-  static async open(servers: AttackServers, options: AttackStackOptions = {}): Promise<AttackStack> {
+  static async open(servers: ScenarioServers, options: AttackStackOptions = {}): Promise<AttackStack> {
     const { postgresUrl, say, startRedis: start = startRedis } = servers;
     const { workers = 1, payments = false, proxiedRedis = false, settings } = options;
     const [database, redis, provider, stripe] = await Promise.all([
@@ -88,15 +79,8 @@ export class AttackStack {
 }
 
 /** Opens a stack, uses it, and always closes it. */
-export async function withAttackStack<T>(
-  servers: AttackServers,
+export const withAttackStack = async <T>(
+  servers: ScenarioServers,
   options: AttackStackOptions | undefined,
   use: (stack: AttackStack) => Promise<T>,
-): Promise<T> {
-  const stack = await AttackStack.open(servers, options);
-  try {
-    return await use(stack);
-  } finally {
-    await stack.close();
-  }
-}
+): Promise<T> => useAndClose(await AttackStack.open(servers, options), use);

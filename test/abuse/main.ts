@@ -2,14 +2,15 @@
 import { Command } from "commander";
 import { startPostgres } from "../../local/postgres.ts";
 import { conclude, type Row, runCommand, say } from "../faults/report.ts";
+import type { ScenarioServers } from "../faults/scenarios/scenario-stack.ts";
 import { attacks } from "./all.ts";
 import type { Attack } from "./attack.ts";
-import { type AttackServers, withAttackStack } from "./attack-stack.ts";
+import { withAttackStack } from "./attack-stack.ts";
 
 const attackNames = attacks.map(({ name }) => name).join(", ");
 
 /** Attacks a service of its own with full force. */
-const strike = (attack: Attack, servers: AttackServers): Promise<Row[]> =>
+const strike = (attack: Attack, servers: ScenarioServers): Promise<Row[]> =>
   withAttackStack(servers, attack.stack, async (stack) => {
     const what = `${attack.name}: ${attack.tried}`;
     say(what);

@@ -7,10 +7,7 @@ const connectMsMax = 60_000;
 const largeBytes = 100_000;
 const largePauseMs = 100;
 
-/**
- * A connection that a well-behaved client has not: it reads only when told to, stops in the middle, closes one direction, or
- * resets.
- */
+/** The connection of a badly behaved client: it reads only when told to, stops in the middle, closes one direction, or resets. */
 export class Connection {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];

@@ -1,5 +1,5 @@
 import type { Service } from "../../harness/processes/service.ts";
-import { isStanding } from "./accounts.ts";
+import { countCharges, isStanding } from "./accounts.ts";
 import { answersInDoubt, answersWithoutCharge, lateAnswers, unequalAnswers, unfoundedDoubt } from "./answers.ts";
 import {
   chargedErrors,
@@ -68,9 +68,7 @@ export async function ledgerViolations(service: Service): Promise<string[]> {
 
 /** Checks that each answer is charged once and nothing else is, and that the ledger is right. */
 export async function auditCharges(service: Service, organizationId: string, answers: number): Promise<string[]> {
-  const entries = await service.ledgerOf(organizationId);
-  const count = (kind: string) => entries.filter((entry) => entry.kind === kind).length;
-  const standing = count("charge") - count("reversal");
+  const standing = await countCharges(service.database, organizationId);
   const wrong = standing === answers ? [] : [`${standing} charges stand for ${answers} answers`];
   return [...wrong, ...(await ledgerViolations(service))];
 }

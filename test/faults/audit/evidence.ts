@@ -54,6 +54,17 @@ export interface Evidence {
   answerMsMax: number;
 }
 
+/** The evidence of a supervised API process. @param api.unreachable when a fault kept it from answering. */
+export const auditedApi = ({
+  killedAtMs,
+  unreachable = [],
+  runs,
+}: {
+  killedAtMs: readonly number[];
+  unreachable?: AuditedApi["unreachable"];
+  runs: readonly { lines: readonly Record<string, unknown>[] }[];
+}): AuditedApi => ({ killedAtMs, unreachable, statuses: statusesIn(runs.flatMap(({ lines }) => lines)) });
+
 /** The status of each request in the log of an API. */
 export function statusesIn(lines: readonly Record<string, unknown>[]): Map<string, number> {
   const requests = lines.filter((line) => line["msg"] === "request");

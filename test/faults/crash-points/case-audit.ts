@@ -3,9 +3,8 @@ import { becomes } from "../../harness/assertions/eventually.ts";
 import { isStanding, readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";
 import { wrongBalances } from "../audit/balances.ts";
-import { type AuditedApi, durationMs, type Evidence, statusesIn } from "../audit/evidence.ts";
+import { auditedApi, durationMs, type Evidence } from "../audit/evidence.ts";
 import type { CaseRun } from "./case-run.ts";
-import type { CrashableProcess } from "./crashable-process.ts";
 
 const deathMsMax = 20_000;
 const copyMsMax = 15_000;
@@ -44,12 +43,6 @@ export async function auditCase(run: CaseRun, lateMsMax: number): Promise<{ brok
   ];
   return { broken, seen: summaryOf(run, totals) };
 }
-
-const auditedApi = ({ killedAtMs, runs }: CrashableProcess): AuditedApi => ({
-  killedAtMs,
-  unreachable: [],
-  statuses: statusesIn(runs.flatMap(({ lines }) => lines)),
-});
 
 function summaryOf({ attempts, stack }: CaseRun, totals: Totals): string {
   const last = attempts.at(-1);

@@ -37,12 +37,7 @@ export class IsolatedStack {
     this.#stub = stub;
     const environment = environmentFor(
       { databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url },
-      {
-        SEARCH_DEADLINE_MS: String(deadlineMs),
-        SERP_PROVIDERS: "serper",
-        SERPER_API_KEY: "stub",
-        SERPER_BASE_URL: stub.url,
-      },
+      { ...stub.settings, SEARCH_DEADLINE_MS: String(deadlineMs) },
     );
     this.apis = [new CrashableProcess("api", 0, environment), new CrashableProcess("api", 1, environment)];
     this.workers = [new CrashableProcess("worker", 0, environment), new CrashableProcess("worker", 1, environment)];

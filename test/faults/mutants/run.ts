@@ -1,9 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { cpSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { startGuardedProcess } from "../../../local/guarded-process.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import type { Row, Say } from "../report.ts";
 import { mutants } from "./all.ts";
@@ -35,10 +35,10 @@ export async function runMutants(options: { only?: string | undefined; say: Say 
   for (const mutant of chosen) {
     say(`${mutant.name}: ${mutant.caughtBy.join(" ")}`);
     const startedAtMs = performance.now();
-    const { exitCode, complaint } = await runOn(mutant);
+    const { ending, complaint } = await runOn(mutant);
     const tookSeconds = Math.round((performance.now() - startedAtMs) / 1_000);
-    const isCaught = exitCode === 1;
-    const seen = `${tookSeconds} s: ${isCaught ? complaint : `not caught, exit code ${exitCode}`}`;
+    const isCaught = ending === "exit code 1";
+    const seen = `${tookSeconds} s: ${isCaught ? complaint : `not caught, ${ending}`}`;
     say(`  ${seen}`);
     rows.push({ what: `${mutant.name}: ${mutant.what}`, promised: "caught", seen, held: isCaught });
   }
@@ -46,7 +46,8 @@ export async function runMutants(options: { only?: string | undefined; say: Say 
 }
 
 interface Ended {
-  exitCode: number | null;
+  /** As in "exit code 1". */
+  ending: string;
   /** The first line of the output that reports a broken promise. */
   complaint: string;
 }
@@ -66,27 +67,17 @@ async function runOn(mutant: Mutant): Promise<Ended> {
 
 async function run([program = "", ...args]: readonly string[], cwd: string): Promise<Ended> {
   const path = `${join(cwd, "node_modules", ".bin")}:${process.env.PATH ?? ""}`;
-  const child = spawn(program, args, { cwd, env: { ...process.env, PATH: path }, detached: true });
-  const stop = () => child.kill("SIGTERM");
-  const interrupted = () => {
-    stop();
-    process.exit(130);
-  };
-  process.on("exit", stop).on("SIGINT", interrupted).on("SIGTERM", interrupted);
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  const late = AbortSignal.timeout(runMsMax);
-  late.addEventListener("abort", stop);
-  try {
-    const [exitCode] = await once(child, "close");
-    return { exitCode, complaint: firstComplaint(output) };
-  } finally {
-    late.removeEventListener("abort", stop);
-    process.off("exit", stop).off("SIGINT", interrupted).off("SIGTERM", interrupted);
-  }
+  const child = await startGuardedProcess(program, args, {
+    cwd,
+    env: { ...process.env, PATH: path },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const late = setTimeout(() => void child.stop(), runMsMax);
+  const { stdout, stderr } = child.process;
+  const output = await Promise.all([stdout, stderr].flatMap((stream) => (stream ? textOf(stream) : [])));
+  const ending = await child.exited;
+  clearTimeout(late);
+  return { ending, complaint: firstComplaint(output.join("\n")) };
 }
 
 const complaint = /BROKEN: (.*)|\| NO |AssertionError: (.*)|(Property failed.*)|FAIL (.*)/;

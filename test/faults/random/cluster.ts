@@ -112,6 +112,10 @@ export class Cluster {
     return cluster;
   }
 
+  get organizationIds(): string[] {
+    return this.customers.map(({ organizationId }) => organizationId);
+  }
+
   get processes(): readonly ClusterProcess[] {
     return [...this.apis, ...this.workers];
   }

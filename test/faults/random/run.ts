@@ -7,21 +7,13 @@ import { readAccounts } from "../audit/accounts.ts";
 import { audit, ledgerViolations, type Totals, totalsOf } from "../audit/audit.ts";
 import { wrongBalances } from "../audit/balances.ts";
 import { auditCorrections, correctedMilsOf, readCorrections } from "../audit/corrections.ts";
-import {
-  type Attempt,
-  type AuditedApi,
-  durationMs,
-  type Evidence,
-  statusesIn,
-  wasUnreachable,
-} from "../audit/evidence.ts";
+import { type Attempt, auditedApi, durationMs, type Evidence, wasUnreachable } from "../audit/evidence.ts";
 import { untilAtRest } from "../audit/rest.ts";
 import { auditSpending } from "../audit/spending.ts";
 import { limitThatRefused, readSpendingEntries, type SpendingEvidence } from "../audit/spending-evidence.ts";
 import type { Say } from "../report.ts";
 import { BackgroundTraffic } from "./background-traffic.ts";
 import { Callers, indexOf } from "./callers.ts";
-import type { ClusterProcess } from "./cluster-process.ts";
 import { Cluster, deadlineMs } from "./cluster.ts";
 import type { FaultName } from "./faults.ts";
 import { injectFaults, mend } from "./inject-faults.ts";
@@ -85,27 +77,16 @@ export async function runSeed(options: {
     const mendedAtMs = performance.now();
     const restless = await comeToRest(cluster);
     const restMs = performance.now() - mendedAtMs;
-    const unpaid = await tooManyUnpaid(
-      cluster.service,
-      cluster.customers.map(({ organizationId }) => organizationId),
-    );
-    const unlimited = await searchAtLimits(cluster, callers);
-    const unfetched = await fetchPaidKeys(callers, cluster, plan.searches);
-    const forgotten = await repeatKeysOnceFlushed(callers, cluster, plan.searches);
-    const slackMs = lateMsMax + stalls.max / 1e6;
-    const unwell = await searchOnceMended(cluster, callers, slackMs);
-    const evidence = await collectEvidence(cluster, callers, deadlineMs + slackMs);
-    const broken = [
-      ...audit(evidence),
-      ...traffic.wrong,
-      ...restless,
-      ...unpaid,
-      ...unlimited,
-      ...unfetched,
-      ...forgotten,
-      ...unwell,
-      ...(await auditCluster(cluster, evidence)),
+    const unfulfilled = [
+      ...(await tooManyUnpaid(cluster.service, cluster.organizationIds)),
+      ...(await searchAtLimits(cluster, callers)),
+      ...(await fetchPaidKeys(callers, cluster, plan.searches)),
+      ...(await repeatKeysOnceFlushed(callers, cluster, plan.searches)),
+      ...(await searchOnceMended(cluster, callers, lateMsMax + stalls.max / 1e6)),
     ];
+    const evidence = await collectEvidence(cluster, callers, deadlineMs + lateMsMax + stalls.max / 1e6);
+    const observed = [...audit(evidence), ...traffic.wrong, ...restless, ...unfulfilled];
+    const broken = [...observed, ...(await auditCluster(cluster, evidence))];
     const longestMs = Math.max(
       0,
       ...callers.attempts.filter((one) => one.answer && !wasUnreachable(evidence, one)).map(durationMs),
@@ -122,12 +103,9 @@ export async function runSeed(options: {
 }
 
 /** @returns what did not come to rest. */
-async function comeToRest({ service, customers }: Cluster): Promise<string[]> {
+async function comeToRest({ service, organizationIds }: Cluster): Promise<string[]> {
   try {
-    await untilAtRest(
-      service,
-      customers.map(({ organizationId }) => organizationId),
-    );
+    await untilAtRest(service, organizationIds);
     return [];
   } catch (error) {
     return [`it did not come to rest: ${error instanceof Error ? error.message : String(error)}`];
@@ -135,27 +113,20 @@ async function comeToRest({ service, customers }: Cluster): Promise<string[]> {
 }
 
 async function collectEvidence(cluster: Cluster, callers: Callers, answerMsMax: number): Promise<Evidence> {
-  const { service, apis, customers, provider } = cluster;
-  const organizationIds = customers.map(({ organizationId }) => organizationId);
-  const audited = ({ killedAtMs, unreachable, runs }: ClusterProcess): AuditedApi => ({
-    killedAtMs,
-    unreachable,
-    statuses: statusesIn(runs.flatMap(({ lines }) => lines)),
-  });
+  const { service, apis, organizationIds, provider } = cluster;
   return {
     accounts: await readAccounts(service.database, organizationIds),
     attempts: callers.attempts,
-    apis: [audited(apis[0]), audited(apis[1])],
+    apis: [auditedApi(apis[0]), auditedApi(apis[1])],
     providerCalls: provider.calls,
     answerMsMax,
   };
 }
 
 async function collectSpending(
-  { service, customers, limits }: Cluster,
+  { service, customers, organizationIds, limits }: Cluster,
   attempts: readonly Attempt[],
 ): Promise<SpendingEvidence> {
-  const organizationIds = customers.map(({ organizationId }) => organizationId);
   const tokens = customers.flatMap((customer) => customer.tokens);
   const searching = tokens.filter(({ scopes }) => scopes.includes("search"));
   return {
@@ -168,8 +139,7 @@ async function collectSpending(
 
 /** What the processes and servers say at rest. */
 async function auditCluster(cluster: Cluster, { accounts, attempts }: Evidence): Promise<string[]> {
-  const { service, customers, corrections } = cluster;
-  const organizationIds = customers.map(({ organizationId }) => organizationId);
+  const { service, customers, organizationIds, corrections } = cluster;
   const audited = customers.map((customer) => ({
     ...customer,
     grantedMils: customer.grantedMils + correctedMilsOf(corrections.sent, customer.organizationId),

@@ -7,9 +7,9 @@ import { type SerperStub, startSerperStub, delayed } from "../../harness/stubs/s
 import type { Row, Say } from "../report.ts";
 import { Callers } from "./callers.ts";
 
-/** The servers in which a scenario runs. */
+/** The servers in which a scenario or an attack runs. */
 export interface ScenarioServers {
-  /** A running Postgres, in which the scenario creates its database. */
+  /** A running Postgres, in which it creates its database. */
   postgresUrl: string;
   say: Say;
   /** Starts an empty Redis; a local process by default. */
@@ -87,15 +87,20 @@ export class ScenarioStack {
 }
 
 /** Opens a stack, uses it, and always closes it. */
-export async function withStack<T>(
+export const withStack = async <T>(
   servers: ScenarioServers,
   options: ScenarioStackOptions,
   use: (stack: ScenarioStack) => Promise<T>,
+): Promise<T> => useAndClose(await ScenarioStack.open(servers, options), use);
+
+/** Uses something that is open, and always closes it. */
+export async function useAndClose<S extends { close: () => Promise<void> }, T>(
+  opened: S,
+  use: (opened: S) => Promise<T>,
 ): Promise<T> {
-  const stack = await ScenarioStack.open(servers, options);
   try {
-    return await use(stack);
+    return await use(opened);
   } finally {
-    await stack.close();
+    await opened.close();
   }
 }
