@@ -3,7 +3,8 @@ import { besidePostgres } from "../harness/servers/beside-postgres.ts";
 import { freshRedis } from "../harness/servers/servers.ts";
 import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
-import { type AttackServers, withAttackStack } from "./attack-stack.ts";
+import type { ScenarioServers } from "../faults/scenarios/scenario-stack.ts";
+import { withAttackStack } from "./attack-stack.ts";
 
 /** Quick attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
 
@@ -57,7 +58,7 @@ export const crowds = named(crowdNames);
 /** All others, each on a service of its own. */
 export const onOwnServices = attacks.filter((attack) => !onOneService.includes(attack) && !crowds.includes(attack));
 
-export const attackServers = (): AttackServers => ({
+export const attackServers = (): ScenarioServers => ({
   postgresUrl: inject("postgresUrl"),
   say: () => undefined,
   startRedis: freshRedis,
