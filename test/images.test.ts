@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { digestOf } from "../deploy/registry.ts";
+import { digestOf } from "../deploy/pin-images.ts";
 import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
 import { containerNodeOptions, imageNodeOptions } from "./harness/processes/container-heap.ts";
 import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
