@@ -43,7 +43,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .action((orgId: string, mils: number, { id: grantId = newId("grant"), reason }: ChangeOptions) =>
       run(async (context) => {
         const wanted = { organizationId: orgId, id: grantId, mils, reason };
-        const { mils: grantedMils, ...changed } = await change(context, "grant", wanted);
+        const { mils: grantedMils, ...changed } = await changeBalance(context, "grant", wanted);
         return { orgId, grantId, grantedMils, ...changed };
       }),
     );
@@ -61,7 +61,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
       if (mils === 0) command.error("error: the amount is 0");
       return run(async (context) => {
         const wanted = { organizationId: orgId, id, mils, reason };
-        const { mils: correctedMils, ...changed } = await change(context, "correction", wanted);
+        const { mils: correctedMils, ...changed } = await changeBalance(context, "correction", wanted);
         return { orgId, correctionId: id, correctedMils, ...changed };
       });
     });
@@ -103,7 +103,7 @@ const kinds = {
 } as const;
 type ChangeKind = keyof typeof kinds;
 
-async function change(context: CommandContext, kind: ChangeKind, wanted: BalanceChange) {
+async function changeBalance(context: CommandContext, kind: ChangeKind, wanted: BalanceChange) {
   const changed = await inTransaction(context.database, (transaction) =>
     changeRecorded(transaction, context.actor, kind, wanted),
   );

@@ -154,10 +154,10 @@ export const keyedWithoutCredit: Attack = {
   name: "keyed-without-credit",
   tried: "searches under new Idempotency-Keys by an organization without credit",
   run: async (stack, strength) => {
-    const { service, callers, apiUrl } = stack;
+    const { service, callers } = stack;
     const { token } = await service.organization({ creditMils: 0 });
-    const before = await commitsOf(stack);
-    const search = (n: number) => callers.search(apiUrl, token, `poor ${n}`, `poor-${n}`);
+    const before = await commitsOf(stack); // It replaces the API.
+    const search = (n: number) => callers.search(stack.apiUrl, token, `poor ${n}`, `poor-${n}`);
     const statuses = (await callEach(keyedSearches[strength], inFlight, search)).map(({ status }) => status);
     const commits = (await commitsOf(stack)) - before;
     const share = commits / statuses.length;

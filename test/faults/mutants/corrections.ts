@@ -27,6 +27,8 @@ export const correctionMutants: readonly Mutant[] = [
     name: "correction-not-announced",
     what: "Redis keeps the old balance after a correction until the reconciler compares it.",
     caughtBy: testFile("test/commands/finding.test.ts"),
-    edits: [inCode("correct", replace("await announceBalance(context, organizationId, corrected);", ""))],
+    edits: [
+      inCode("changeBalance", replace("await announceBalance(", 'if (kind !== "correction") await announceBalance(')),
+    ],
   },
 ];

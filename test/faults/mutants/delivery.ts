@@ -71,7 +71,7 @@ export const deliveryMutants: readonly Mutant[] = [
     what: "A cancellation while the answer is being sent reverses the charge, although the answer arrives.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
-      inCode("McpRequest.cancel", replace("if (!this.#delivery)", "")),
+      inCode("McpRequest.cancel", replace("if (!this.delivery)", "")),
       inCode(
         "Delivery.begin",
         replace(
