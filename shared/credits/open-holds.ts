@@ -35,7 +35,8 @@ export async function listHoldsWithMils(
   organizationId: string,
 ): Promise<{ requestIds: string[]; heldMils: number }> {
   const { held = "0", ...holds } = await redis.hgetall(keysOf(organizationId).holds);
-  const requestIds = Object.keys(holds).filter((requestId) => !holds[requestId]?.startsWith("0:"));
+  // `00` marks a hold whose caller disconnected: it has no mils either.
+  const requestIds = Object.keys(holds).filter((requestId) => !/^0+:/.test(holds[requestId] ?? ""));
   return { requestIds, heldMils: Number(held) };
 }
 
