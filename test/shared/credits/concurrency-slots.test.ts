@@ -1,5 +1,10 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import { countOpenOrganizations, findOverdueHolds, readOpenHolds } from "../../../shared/credits/open-holds.ts";
+import {
+  countOpenOrganizations,
+  findOverdueHolds,
+  listHoldsWithMils,
+  readOpenHolds,
+} from "../../../shared/credits/open-holds.ts";
 import { admit } from "../../../shared/credits/admit.ts";
 import { readUsage, settleHolds } from "../../../shared/credits/holds.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
@@ -31,6 +36,7 @@ describe("searches whose callers left", () => {
       });
     }
     expect(await isLeft(redis, organizationId, search.requestId)).toBe(true);
+    expect(await listHoldsWithMils(redis, organizationId)).toEqual({ requestIds: [], heldMils: 0 });
     for (const _ of [1, 2]) await end(organizationId, search.requestId);
     // The worker's end came first, and the API's message comes again.
     await end(organizationId, search.requestId, true);
