@@ -7,7 +7,7 @@ import { listPlans } from "../shared/credits/plans.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { canBecomeMore } from "../shared/database/process-login.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
-import { readOldestWaitMs } from "../shared/queue/turns.ts";
+import { readOldestWaitMs } from "../shared/queue/backlog.ts";
 import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../shared/redis/clock.ts";
 import { whenReady } from "../shared/redis/connect.ts";

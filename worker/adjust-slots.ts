@@ -3,7 +3,7 @@ import { getHeapStatistics } from "node:v8";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { readBacklog, readWaitingWithinShare } from "../shared/queue/turns.ts";
+import { readBacklog, readWaitingWithinShare } from "../shared/queue/backlog.ts";
 import type { SearchWorker } from "../shared/queue/search-queue.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
 import type { GoogleEngine } from "./engine/google-engine.ts";

@@ -1,6 +1,7 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
-import { readBacklog, readOldestWaitMs, readWaitingWithinShare, withinShareMax } from "../../../shared/queue/turns.ts";
+import { readBacklog, readOldestWaitMs, readWaitingWithinShare } from "../../../shared/queue/backlog.ts";
+import { withinShareMax } from "../../../shared/queue/turns.ts";
 import { queueKeys, scorePerTurn } from "../../../shared/queue/search-queue.ts";
 import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { openShedding, Shedding } from "../../../api/search/shedding.ts";
