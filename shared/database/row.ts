@@ -1,11 +1,20 @@
 import { z } from "zod";
 
 /** The schema of a row. Its keys are the names of columns in camel case: the column `created_at` is read as `createdAt`. */
-export const rowOf = <Shape extends z.ZodRawShape>(shape: Shape) => z.preprocess(inCamelCase, z.object(shape));
-
-function inCamelCase(found: unknown): unknown {
-  if (typeof found !== "object" || found === null) return found;
-  return Object.fromEntries(Object.entries(found).map(([column, value]) => [nameOf(column), value]));
+export function rowOf<Shape extends z.ZodRawShape>(shape: Shape) {
+  // Found once for each schema: an export reads a million rows, and other callers wait meanwhile.
+  const columns = Object.keys(shape).map((name) => [name, columnOf(name)] as const);
+  return z.preprocess((row) => inCamelCase(row, columns), z.object(shape));
 }
 
-const nameOf = (column: string) => column.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+function inCamelCase(row: unknown, columns: readonly (readonly [name: string, column: string])[]): unknown {
+  if (typeof row !== "object" || row === null) return row;
+  const values: Record<string, unknown> = {};
+  for (const [name, column] of columns) {
+    const value: unknown = Reflect.get(row, column);
+    if (value !== undefined) values[name] = value;
+  }
+  return values;
+}
+
+const columnOf = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
