@@ -10,7 +10,7 @@ export const protocolTimes = {
 
   /** The worker stops asking providers this long before the deadline: settling and the reply need the rest. */
   settleMarginMs: 300,
-  /** A step of a search that meets its deadline in Redis or Postgres is abandoned this long after it. */
+  /** A step of a search that meets its deadline in Redis or Postgres times out this long after it. */
   lateStepMs: 600,
   /** At the deadline the API asks Postgres for a refund and waits this long for the decision. */
   undoTimeoutMs: 800,

@@ -238,7 +238,7 @@ const keyReused = () => new CallerError("bad_request", { reason: "idempotency_ke
 /**
  * The searches without an Idempotency-Key that this process has of each organization, from admission until the answer is taken
  * or lost. In Redis a search frees its concurrency slot once it is decided. Without this count, a caller that takes its answers
- * slowly could run more searches than its plan allows at once, and then abandon all of them together.
+ * slowly could run more searches than its plan allows at once, and then disconnect from all of them.
  */
 export class InFlightSearches {
   readonly #requestIds = new Map<string, Set<string>>();
