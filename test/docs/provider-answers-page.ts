@@ -28,7 +28,7 @@ const placement: Record<HttpProviderName, string> = {
   serper:
     "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
   searxng: "rows keep the order of Google's page; answers and panels precede them, suggestions follow them",
-  dataforseo: "items keep the order of the page",
+  dataforseo: "items keep the order of the page; the right column follows the left one",
 };
 
 const names: Record<HttpProviderName, string> = {

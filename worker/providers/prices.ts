@@ -1,6 +1,9 @@
 import type { ProviderName } from "../../shared/config.ts";
 
-/** The published prices in millionths of a USD: of the first page of a search, and of each further one that its depth needs. */
+/**
+ * The published prices as of November 2026, in millionths of a USD: of the first page of a search, and of each further one that its
+ * depth needs.
+ */
 interface Price {
   firstPageMicroUsd: number;
   furtherPageMicroUsd: number;
@@ -20,7 +23,7 @@ export const prices = {
   serper: perCall(1_000),
   /** The operator's own machines and IP addresses. */
   searxng: undefined,
-  /** Live results: dataforseo.com/pricing/serp/google-organic-serp-api. Without AI Overviews, which cost as much as a first page. */
+  /** Live results, since September 2025: dataforseo.com/pricing/serp/google-organic-serp-api. Without AI Overviews, which cost as much as a first page. */
   dataforseo: { firstPageMicroUsd: 2_000, furtherPageMicroUsd: 1_500 },
 } satisfies Record<ProviderName, Price | undefined>;
 

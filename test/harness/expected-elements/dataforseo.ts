@@ -13,7 +13,10 @@ export function expectFromDataForSeo(answer: Raw): ExpectedPage | undefined {
   const [result] = toRows(task?.["result"]);
   if (result === undefined || !Array.isArray(result["items"])) return undefined;
   // Posts have an id and nothing that a page shows.
-  const items = toRows(result["items"]).filter(({ type }) => type !== "google_posts");
+  const shown = toRows(result["items"]).filter(({ type }) => type !== "google_posts");
+  const items = ["left", "right"].flatMap((column) =>
+    shown.filter(({ position }) => (position === "right" ? "right" : "left") === column),
+  );
   // Each business of a local pack is an item, but the pack is one element.
   const firstItems = items.filter(({ type }, at) => type !== "local_pack" || items[at - 1]?.["type"] !== "local_pack");
   return { elements: firstItems.map(expectItem), hasTotal: Number(result["se_results_count"]) > 0 };

@@ -1,8 +1,8 @@
 /**
  * DataForSEO, SERP API v3, "Google Organic, Live Advanced": POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced.
  * Authentication: HTTP Basic with login and password.
- * Cost: every answer states its own in USD; 0.002 USD for the first page as published, and as much for an AI Overview that
- * Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
+ * Cost: every answer states its own in USD. As published it is 0.002 USD for the first page, 0.0015 for each further one, and 0.002
+ * for an AI Overview that Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
  * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
  * languages listed below.
  * Nearly every failure arrives under HTTP 200 with a status code in the body.
@@ -11,7 +11,7 @@
 import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
-import { organicPerPage, pagesOf } from "../../../shared/query/depth.ts";
+import { depthMax, organicPerPage, pagesOf } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
 import {
@@ -30,7 +30,7 @@ import {
 } from "../provider.ts";
 import { capabilities, dataForSeoLanguages } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
-import { prices } from "../prices.ts";
+import { searchCostMicroUsd } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { readableItems } from "./item-fields.ts";
@@ -41,8 +41,6 @@ import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
 const callTimeoutMs = 25_000;
 /** More items than any page of results has. Reading more would block the worker's other searches. */
 const itemsMax = 5_000;
-/** For answers without a cost. */
-const defaultCostMicroUsd = prices.dataforseo.firstPageMicroUsd;
 /** No answer costs this many USD: a larger number is an error at DataForSEO. */
 const costUsdMax = 100;
 
@@ -52,6 +50,11 @@ const taskSchema = z.object({
   status_code: z.int(),
   status_message: messageSchema,
   cost: costSchema,
+  /** The task as it was sent. */
+  data: z
+    .object({ depth: z.int().min(1).max(depthMax) })
+    .optional()
+    .catch(undefined),
   result_count: z.int().optional().catch(undefined),
   result: z.unknown(),
 });
@@ -143,8 +146,9 @@ function toLocationFields(query: ProviderQuery): object {
 function readPage(answer: PageAnswer): Page | Failure {
   const read = readTask(answer);
   if ("failure" in read) return read;
-  const { result, ...status } = read.task;
-  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? defaultCostMicroUsd;
+  const { result, data, ...status } = read.task;
+  const publishedMicroUsd = searchCostMicroUsd("dataforseo", pagesOf(data?.depth ?? organicPerPage));
+  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? publishedMicroUsd ?? 0;
   if (status.status_code === statusNoResults) {
     return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
   }

@@ -8,6 +8,7 @@ import {
   formatDate,
   formatPrices,
   formatRating,
+  formatTime,
   type Item,
   splitAtDots,
   tableLines,
@@ -59,8 +60,20 @@ export function readElements(items: readonly Item[]): Element[] {
   return elements;
 }
 
-/** Items usually arrive in page order. Their absolute ranks decide if every item has one and no two are equal. */
+/**
+ * The left column, and behind it the right one, which DataForSEO ranks from 1 again: its elements have no rank on the page.
+ */
 function inPageOrder(items: readonly Item[]): readonly Item[] {
+  const right = items.filter(isInRightColumn);
+  return right.length === 0
+    ? inColumnOrder(items)
+    : [...inColumnOrder(items.filter((item) => !isInRightColumn(item))), ...right];
+}
+
+const isInRightColumn = ({ position }: Item) => position === "right";
+
+/** Items usually arrive in page order. Their absolute ranks decide if every item has one and no two are equal. */
+function inColumnOrder(items: readonly Item[]): readonly Item[] {
   const ranks = new Map(items.map((item) => [item, item["rank_absolute"]]));
   const distinctRanks = new Set([...ranks.values()].filter((rank) => typeof rank === "number" && rank > 0));
   if (distinctRanks.size < items.length) return items;
@@ -75,12 +88,18 @@ function businessLinks(item: Item): RawLink[] {
 
 /** Undefined for an element of type `other` that shows nothing, such as `google_posts`, which has only an id. */
 function readElement(item: Item): Element | undefined {
-  const type = resultTypesByItemType.get(item.type) ?? "other";
+  const type = typeOf(item);
   const special = specialReaders.get(item.type)?.(item);
   const raw = { ...readCommonFields(item), ...special, siteLinks: special?.siteLinks ?? collectLinks(item) };
   const element = { ...buildElement(type, raw), ...providerRankOf(item) };
   if (type !== "other" || element.title !== "") return element;
   return showsNothing(element) ? undefined : { ...element, title: plainText(item.type) };
+}
+
+/** DataForSEO has a type for short videos, and also lists them as a carousel with this title. */
+function typeOf(item: Item): ResultType {
+  if (item.type === "carousel" && firstText(item, "title") === "Short videos") return "video";
+  return resultTypesByItemType.get(item.type) ?? "other";
 }
 
 function showsNothing({ url, description, richSnippet: { top, bottom }, siteLinks }: Element): boolean {
@@ -89,7 +108,7 @@ function showsNothing({ url, description, richSnippet: { top, bottom }, siteLink
 
 /** DataForSEO documents a rank of 0 for some elements on desktop pages: they have none. */
 function providerRankOf(item: Item): { providerRank?: number } {
-  const rank = item["rank_absolute"];
+  const rank = isInRightColumn(item) ? undefined : item["rank_absolute"];
   return typeof rank === "number" && Number.isSafeInteger(rank) && rank > 0 ? { providerRank: rank } : {};
 }
 
@@ -100,7 +119,8 @@ function readCommonFields(item: Item): RawElement & { title: string } {
   return {
     title: title || featured,
     url: firstText(item, "url"),
-    breadcrumb: firstText(item, "breadcrumb"),
+    // `10+ reactions  ·  1 year ago`
+    breadcrumb: firstText(item, "breadcrumb").replaceAll(/[ \u00a0]{2,}/g, " "),
     description: firstText(item, "description", "snippet") || joinWithDots(...toTexts(item["text"])),
     top: [
       title && featured,
@@ -129,7 +149,9 @@ function reviewsText(item: Item): string {
 
 function linesBeforeSnippet(item: Item): string[] {
   const preSnippet = firstText(item, "pre_snippet");
-  return preSnippet === "" ? [formatDate(item)] : splitAtDots(preSnippet);
+  if (preSnippet !== "") return splitAtDots(preSnippet).map(formatTime);
+  // Where the breadcrumb has an age, as of a post, DataForSEO counts the timestamp back from the time of its call.
+  return firstText(item, "breadcrumb").includes("·") ? [] : [formatDate(item)];
 }
 
 /** Organic results and ads. Site links with a description (shown as rows) come before those without (shown in one line). */
@@ -246,6 +268,8 @@ export const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
   ["dictionary", "answer_box"],
   ["ai_overview", "ai_overview"],
   ["knowledge_graph", "knowledge_graph"],
+  // The line of a panel with the rating of a business.
+  ["google_reviews", "knowledge_graph"],
   ["people_also_ask", "people_also_ask"],
   ["questions_and_answers", "people_also_ask"],
   ["local_pack", "local_pack"],
@@ -274,7 +298,6 @@ export const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
   ["google_flights", "other"],
   ["google_hotels", "other"],
   ["google_posts", "other"],
-  ["google_reviews", "other"],
   ["hotels_pack", "other"],
   ["jobs", "other"],
   ["mention_carousel", "other"],

@@ -101,8 +101,14 @@ export function formatPrices(row: Fields): string[] {
 
 /** The date as displayed, or else the day of the timestamp: `2 hours ago`, `2020-09-11`. The days of a stay at a hotel. */
 export function formatDate(row: Fields): string {
-  const date = firstText(row, ...dateFields) || toTexts([row["date_from"], row["date_to"]]).join(" – ");
-  return /^\d{4}-\d\d-\d\d[ T]\d/.test(date) ? date.slice(0, 10) : date;
+  return formatTime(firstText(row, ...dateFields) || toTexts([row["date_from"], row["date_to"]]).join(" – "));
+}
+
+/** The day of a point in time: `2020-09-11 00:00:00 +00:00` or `09/11/2020 00:00:00` → `2020-09-11`. Other texts as they are. */
+export function formatTime(text: string): string {
+  if (/^\d{4}-\d\d-\d\d[ T]\d/.test(text)) return text.slice(0, 10);
+  const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4}) \d\d:\d\d:\d\d$/.exec(text) ?? [];
+  return year === undefined ? text : `${year}-${month}-${day}`;
 }
 
 /** The rows of a table as lines: `Mkt cap: 549B` for two columns, otherwise all cells joined with dots. */

@@ -5,6 +5,7 @@ import {
   formatDate,
   formatPrices,
   formatRating,
+  formatTime,
   splitAtDots,
   tableLines,
   textsOf,
@@ -12,6 +13,7 @@ import {
   toTexts,
   underHeading,
 } from "./item-fields.ts";
+import { cardsIn, overviewText, plainMarkdown } from "./overview-text.ts";
 
 /** Links are found in the element, in its items, and in the parts of its items. */
 const linkDepthMax = 3;
@@ -52,7 +54,7 @@ export function toLink(row: Fields): RawLink {
   const details = new Set([
     ...formatPrices(row),
     ...textsOf(row, sourceFields),
-    ...splitAtDots(firstText(row, "pre_snippet")),
+    ...splitAtDots(firstText(row, "pre_snippet")).map(formatTime),
     formatDate(row),
     ...textsOf(row, durationFields),
     formatRating(row),
@@ -182,8 +184,9 @@ export function readOverview(overview: Fields): Overview {
 function paragraphOf(part: Fields): string {
   if (isVideo(part) || toRows(part["table"]).length > 0) return "";
   const components = toRows(part["components"]).map(paragraphOf);
-  const text = joinLines([firstText(part, "text"), ...components]);
-  return underHeading(firstText(part, "title"), text) || plainMarkdown(part["markdown"]);
+  const title = firstText(part, "title");
+  const own = components.length > 0 ? firstText(part, "text") : overviewText(part);
+  return underHeading(title, joinLines([own === title ? "" : own, ...components]));
 }
 
 function linksOf(part: Fields): RawLink[] {
@@ -191,6 +194,7 @@ function linksOf(part: Fields): RawLink[] {
   return [
     ...own,
     ...citedBy(part),
+    ...cardsIn(part["markdown"]),
     ...toRows(part["links"]).map(toCitedLink),
     ...toRows(part["components"]).flatMap(linksOf),
   ];
@@ -209,12 +213,4 @@ function toCitedLink(row: Fields): RawLink {
 
 function isVideo(part: Fields): boolean {
   return part["type"] === "ai_overview_video_element";
-}
-
-/** For a part without a text: its Markdown without pictures, emphasis and the addresses of its links. */
-function plainMarkdown(markdown: unknown): string {
-  if (typeof markdown !== "string") return "";
-  // No part of an address or a name matches a bracket, which keeps the time linear.
-  const text = markdown.replace(/!\[[^[\]]*\]\([^()[\]]*\)|\]\([^()[\]]*\)|\*\*|\[|^#{1,6} /gm, "");
-  return joinLines(text.split("\n"));
 }

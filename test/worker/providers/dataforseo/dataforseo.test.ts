@@ -97,6 +97,7 @@ describe("an empty page is a success and has a cost", () => {
     ["the status for no results", failedTask(40102, "No Search Results.", 0.002), 2_000],
     ["no items", pageWith(null, { se_results_count: 0, cost: 0.0035 }), 3_500],
     ["an empty list, and no cost", pageWith([], { se_results_count: null, cost: null }), 2_000],
+    ["no cost, and ten pages", pageWith([], { se_results_count: null, cost: null, data: { depth: 100 } }), 15_500],
   ])("%s", (_, answer, costMicroUsd) => {
     expect(readJson(answer)).toEqual({ ...empty, costMicroUsd });
   });
@@ -214,10 +215,10 @@ function organic(url: string) {
 
 function pageWith(
   items: unknown,
-  { cost, ...rest }: { cost?: unknown; se_results_count?: unknown; spell?: unknown } = {},
+  { cost, data, ...rest }: { cost?: unknown; data?: unknown; se_results_count?: unknown; spell?: unknown } = {},
 ) {
   const found = { keyword: "garden pump", se_results_count: 85_600_000, items_count: 0, items, ...rest };
-  const task = { id: "1", status_code: 20000, status_message: "Ok.", cost, result_count: 1, result: [found] };
+  const task = { id: "1", status_code: 20000, status_message: "Ok.", cost, data, result_count: 1, result: [found] };
   return { version: "0.1", status_code: 20000, status_message: "Ok.", tasks_error: 0, tasks: [task] };
 }
 

@@ -119,3 +119,17 @@ test("a word has its meanings, and reviews of a place their numbers", () => {
     { richSnippet: { top: ["4.8 (803)", "(9,031)"] } },
   ]);
 });
+
+test("a date is a day, an age stays one, and no text has two spaces", () => {
+  const organic = { type: "organic", title: "a", url: "https://a.example/" };
+  const found = elementsOf(
+    { ...organic, pre_snippet: "10/22/2025 00:00:00", timestamp: "2025-10-22 00:00:00 +00:00" },
+    { ...organic, breadcrumb: "10+ reactions  ·  1 year ago", timestamp: "2024-12-06 14:14:17 +00:00" },
+    { ...organic, breadcrumb: "https://a.example › news", timestamp: "2025-10-22 00:00:00 +00:00" },
+  );
+  expect(found.map(({ breadcrumb, richSnippet }) => [breadcrumb, richSnippet.top])).toEqual([
+    ["", ["2025-10-22"]],
+    ["10+ reactions · 1 year ago", []],
+    ["https://a.example › news", ["2025-10-22"]],
+  ]);
+});

@@ -74,6 +74,27 @@ describe("elements of DataForSEO", () => {
     ]);
   });
 
+  test("the right column follows the left one and has no rank, although DataForSEO ranks it from 1 again", () => {
+    const items = [
+      { type: "knowledge_graph", title: "Panel", position: "right", rank_absolute: 1 },
+      { type: "organic", title: "Second", url: "https://b.example/", position: "left", rank_absolute: 4 },
+      { type: "organic", title: "First", url: "https://a.example/", position: "left", rank_absolute: 1 },
+      { type: "google_reviews", rating: { value: 4.9, votes_count: 142 }, position: "right", rank_absolute: 2 },
+    ];
+    expect(elementsOf(...items).map(({ type, title, providerRank }) => [type, title, providerRank])).toEqual([
+      ["organic", "First", 1],
+      ["organic", "Second", 4],
+      ["knowledge_graph", "Panel", undefined],
+      ["knowledge_graph", "", undefined],
+    ]);
+  });
+
+  test("a carousel of short videos is an element of videos", () => {
+    const items = [{ type: "carousel_element", title: "Priming" }];
+    const types = ["Short videos", "Pumps"].map((title) => elementsOf({ type: "carousel", title, items })[0]?.type);
+    expect(types).toEqual(["video", "other"]);
+  });
+
   test("a grouped element has its members as links, described by their answer or source", () => {
     expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
       [

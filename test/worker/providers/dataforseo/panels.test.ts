@@ -55,6 +55,35 @@ describe("panels of DataForSEO", () => {
     ]);
   });
 
+  test("an AI overview has no chips of its sources and no captions of videos in its text, but as links", () => {
+    const card =
+      "![Film](https://pictures.example/1)\n0:55[How to fill it 5K views  · 1 year ago![](https://pictures.example/2)\nTube · Pumps Inc](https://tube.example/watch?v=1)";
+    const source =
+      "[](https://wiki.example/pump_(tool)) [[1]](https://wiki.example/pump_(tool))[[2]](https://b.example/)";
+    const items = [
+      {
+        text: "It pumps ( water ). wiki.example +1 It must be filled. Facebook · Pump Pals",
+        markdown: `- **It pumps** (water).${source}\n- It must be [filled](https://fill.example/).[](https://pals.example/)`,
+      },
+      { text: "A film: 0:55 How to fill it 5K views · 1 year ago Tube · Pumps Inc", markdown: `A film:${card}` },
+      { title: "In short", text: "All of the text, of which this is a part.", markdown: "## In short" },
+    ].map((item) => ({ type: "ai_overview_element", ...item }));
+    const references = [{ source: "wiki.example", url: "https://wiki.example/pump_(tool)", title: "Pump" }];
+    expect(elementsOf({ type: "ai_overview", items, references })).toMatchObject([
+      {
+        description: "It pumps (water). It must be filled. A film: In short: All of the text, of which this is a part.",
+        siteLinks: [
+          { title: "Pump", url: "https://wiki.example/pump_(tool)", description: "wiki.example" },
+          {
+            title: "How to fill it 5K views  · 1 year ago",
+            url: "https://tube.example/watch?v=1",
+            description: "Tube · Pumps Inc",
+          },
+        ],
+      },
+    ]);
+  });
+
   test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
     expect(elementsOf(knowledgePanel)).toMatchObject([
       {
