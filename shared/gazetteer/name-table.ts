@@ -17,9 +17,10 @@ const asciiMax = 127;
  * number of the city. Half a million names take 5 MB, and a text that names no city matches with a probability of 1e-9.
  */
 export class NameTable {
+  static readonly bytes = 8 * slotsCount;
   /** 0 marks an empty slot. */
-  readonly #hashes = new Int32Array(slotsCount);
-  readonly #cities = new Uint32Array(slotsCount);
+  readonly #hashes: Int32Array;
+  readonly #cities: Uint32Array;
   #full = 0;
   /** The name that was folded last, as UTF-16 units, and the start of its last word. */
   readonly #units = new Uint16Array(unitsMax);
@@ -33,6 +34,12 @@ export class NameTable {
     const folded = foldLocationPart(String.fromCharCode(code));
     return folded.length === 1 ? folded.charCodeAt(0) : space;
   });
+
+  /** @param tables at its start is the table, empty or filled. */
+  constructor(tables: ArrayBuffer) {
+    this.#hashes = new Int32Array(tables, 0, slotsCount);
+    this.#cities = new Uint32Array(tables, 4 * slotsCount, slotsCount);
+  }
 
   /** Adds the names of a city: UTF-8, separated by commas or tabs, between two offsets. */
   add(bytes: Uint8Array, start: number, end: number, city: number): void {
