@@ -88,6 +88,10 @@ const rules: Record<string, string> = {
             ${spentSince("month_of(t.spending_day)", "l.organization_id = t.organization_id and l.token_id = t.id")} as ledger_month
           from tokens t where t.spending_day is not null) c
     where day <> ledger_day or month <> ledger_month`,
+  "Postgres lost no entries, or an operator has closed the gap": `
+    select organization_id as subject, format('%s: Redis had %s of version %s, Postgres %s of %s, %s mils, seen %s', id,
+      redis_balance_mils, redis_version, balance_mils, version, balance_mils - redis_balance_mils, seen_at) as found
+    from ledger_gaps where closed_at is null order by organization_id, id`,
 };
 
 export interface VerificationReport {

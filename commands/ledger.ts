@@ -1,16 +1,23 @@
 import { type Command, Option } from "commander";
 import { stringify } from "csv-stringify/sync";
+import { z } from "zod";
+import { recordAudit } from "../shared/audit/audit.ts";
+import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
+import type { Database } from "../shared/database/pool.ts";
+import { rowOf } from "../shared/database/row.ts";
+import { inTransaction } from "../shared/database/transaction.ts";
 import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
-import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseText, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import { formatResult } from "./format-result.ts";
 import { verifyLedger } from "./ledger-verify.ts";
-import { requireOrganization } from "./refusals.ts";
+import { CommandRefused, requireOrganization } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
 const redisTimeoutMs = 2_000;
 const entriesDefault = 100;
 const entriesMax = 100_000;
+const noteLengthMax = 500;
 
 interface ListOptions {
   since?: Date;
@@ -46,6 +53,34 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
         { exitCode: ({ ok }) => (ok ? 0 : exitCodes.booksBroken) },
       ),
     );
+  ledger
+    .command("gaps")
+    .description("list entries that Postgres lost, as Redis knew of them, until an operator closes them")
+    .option("--limit <n>", "how many at most", parseWholeNumber(1, entriesMax), entriesDefault)
+    .action(({ limit }: { limit: number }) => run(({ database }) => listGaps(database, limit)));
+  ledger
+    .command("gap-close")
+    .description("close a gap after you have dealt with it, so that it is reported no more")
+    .argument("<gap>", "the gap's id", parseId("gap"))
+    .requiredOption("--note <text>", "what you did about it", parseText(noteLengthMax))
+    .action((gapId: string, { note }: { note: string }) => run((context) => closeGap(context, gapId, note)));
+}
+
+async function listGaps(database: Database, limit: number) {
+  const [totals, gaps] = [await countOpenGaps(database), await listOpenGaps(database, limit)];
+  return { ...totals, open: gaps.map(({ organizationId: orgId, ...gap }) => ({ ...gap, orgId })) };
+}
+
+const closedRow = rowOf({ organizationId: z.string(), fresh: z.boolean() });
+
+async function closeGap({ database, actor }: CommandContext, gapId: string, note: string) {
+  return inTransaction(database, async (transaction) => {
+    const { rows } = await transaction.query("select * from close_ledger_gap($1, $2)", [gapId, note]);
+    if (!rows[0]) throw new CommandRefused(`There is no gap ${gapId}.`);
+    const { organizationId, fresh } = closedRow.parse(rows[0]);
+    if (fresh) await recordAudit(transaction, actor, { action: "ledger.gap_closed", organizationId, subject: gapId });
+    return { orgId: organizationId, gapId, repeated: !fresh };
+  });
 }
 
 type LedgerList = Awaited<ReturnType<typeof list>>;

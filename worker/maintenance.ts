@@ -3,17 +3,25 @@ import type { Gauge } from "prom-client";
 import { clearOldSignIns } from "../shared/audit/audit.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
+import { countOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { readOpenHolds } from "../shared/credits/open-holds.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import { clearOldRefunds } from "../shared/credits/ledger.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
+import { Script } from "../shared/redis/script.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { rotateSearchLog } from "../shared/search-log/search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
-import { continueResync, type ReconcileCursor, reconcileNextPage, reverseUndelivered } from "./reconcile.ts";
+import {
+  continueResync,
+  type ReconcileCursor,
+  reconcileNextPage,
+  recordGaps,
+  reverseUndelivered,
+} from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
@@ -23,6 +31,10 @@ const oldRefundsPerPage = 5_000;
 const oldRefundPagesPerRunMax = 10;
 const thresholdsPerRun = 5_000;
 const logFailureAfterMs = 5_000;
+// Short steps share a renewal of the lease.
+const renewAfterMs = 100;
+// With few organizations a page is a whole round, and most of the work of an idle worker.
+const reconcileRoundMsMin = 5_000;
 
 type Maintaining = Context & { settlement: Settlement };
 
@@ -40,9 +52,15 @@ interface Step {
 export function startMaintenance(context: Maintaining, workerId: string): void {
   const { redis, metrics, log, shutdown } = context;
   // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
-  const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils];
+  const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils, metrics.ledgerGapsOpen];
+  let ledAtMs = Number.NEGATIVE_INFINITY;
   const leads = async () => {
-    if (await acquireLeadership(redis, workerId)) return true;
+    if (performance.now() - ledAtMs < renewAfterMs) return true;
+    const askedAtMs = performance.now();
+    if (await acquireLeadership(redis, workerId)) {
+      ledAtMs = askedAtMs;
+      return true;
+    }
     for (const gauge of measured) gauge.remove();
     return false;
   };
@@ -78,25 +96,32 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
 function stepsOfEachRun(context: Maintaining, leads: () => Promise<boolean>): Step[] {
   const { redis, metrics } = context;
   let cursor: ReconcileCursor = { after: "", driftMils: 0 };
+  let roundBeganAtMs = Number.NEGATIVE_INFINITY;
   const measureHolds = async () => {
     const seen = await readOpenHolds(redis);
     metrics.holdsOpen.set(seen.open);
     metrics.heldMils.set(seen.heldMils);
   };
   const reconcile = async () => {
+    if (cursor.after === "") {
+      if (performance.now() - roundBeganAtMs < reconcileRoundMsMin) return;
+      roundBeganAtMs = performance.now();
+    }
     cursor = await reconcileNextPage(context, cursor);
   };
   return [
     { name: "resync", work: () => continueResync(context, leads) },
     { name: "sweep", work: () => sweepHolds(context) },
     { name: "open_holds", work: measureHolds, gauges: [metrics.holdsOpen, metrics.heldMils] },
+    { name: "gaps", work: () => recordGaps(context) },
     { name: "reconcile", work: reconcile, gauges: [metrics.ledgerDriftMils] },
   ];
 }
 
 function stepsOfSomeRuns(context: Maintaining): Step[] {
-  const { config, database, redis, clock, log } = context;
+  const { config, database, redis, clock, log, metrics } = context;
   let thresholdsAfter = "";
+  const countGaps = async () => metrics.ledgerGapsOpen.set((await countOpenGaps(database)).gaps);
   const clearAnswers = async () => {
     if (await clearOldAnswers(database)) log.info("emptied the table of the answers and keys that have expired");
   };
@@ -115,6 +140,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   return [
     { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },
     { name: "undelivered", work: () => reverseUndelivered(context) },
+    { name: "open_gaps", work: countGaps, gauges: [metrics.ledgerGapsOpen] },
     { name: "answers", work: clearAnswers },
     { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
     { name: "refunds", work: clearRefunds },
@@ -128,20 +154,18 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
  * Leadership is a lease in Redis: a key with the leader's id and an expiry.
  *
  * - A worker leads once Redis has confirmed the lease, and relies on that for one step of maintenance.
- * - The leader renews the lease before each step, and before each page of a long one. If it dies or loses Redis, the lease
+ * - The leader renews the lease before each step, and before each page of a long one, unless it did so 100 ms ago or less. If it dies or loses Redis, the lease
  *   expires after 3 s, and the next worker that tries becomes the leader. A leader that stops gives the lease back.
- * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, the renewal is not atomic, and
- *   Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
+ * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
  *   only replaces an older one.
  */
 const leaseKey = "maintenance";
 
+const leadScript = new Script("lead", new URL("lead.lua", import.meta.url));
+
 /** Takes or renews the lease. @returns whether this worker leads. @throws if Redis does not answer. */
 async function acquireLeadership(redis: Redis, workerId: string): Promise<boolean> {
-  if (await redis.set(leaseKey, workerId, "PX", protocolTimes.leaderLeaseMs, "NX")) return true;
-  if ((await redis.get(leaseKey)) !== workerId) return false;
-  await redis.pexpire(leaseKey, protocolTimes.leaderLeaseMs);
-  return true;
+  return (await leadScript.run(redis, [leaseKey], [workerId, protocolTimes.leaderLeaseMs])) === 1;
 }
 
 /** Gives the lease back, so that another worker need not wait for it to expire. */

@@ -8,6 +8,7 @@ import {
   readStoredBalances,
   storeBalance,
 } from "../shared/credits/stored-balances.ts";
+import { judgeSuspectCopies, suspectCopy } from "../shared/credits/ledger-gaps.ts";
 import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -80,10 +81,14 @@ export async function reconcileNextPage(context: Repairing, cursor: ReconcileCur
   return { after: "", driftMils: 0 };
 }
 
-/** @returns the error of an impossible copy in mils. Such a copy is newer than Postgres, or has the same version and other mils. */
+/**
+ * Replaces an older copy. An impossible one is newer than Postgres, or has the same version and other mils. It stays, as suspect,
+ * until Postgres has recorded it, unless it agrees with the ledger: then only Postgres' own balance is wrong.
+ * @returns the error of an impossible copy in mils.
+ */
 async function repairCopy(
   { redis, metrics, log }: Repairing,
-  { organizationId, balance }: ComparedBalance,
+  { organizationId, balance, ledgerMils }: ComparedBalance,
   copy: VersionedBalance | undefined,
 ): Promise<number> {
   if (!copy) return 0; // The organization's next search stores it.
@@ -94,10 +99,23 @@ async function repairCopy(
     return 0;
   }
   if (copy.version === balance.version && copy.balanceMils === balance.balanceMils) return 0;
-  await deleteStoredBalance(redis, organizationId);
-  metrics.balancesStored.inc({ why: "impossible" });
-  log.error({ organizationId, copy, balance }, "deleted an impossible copy of a balance from Redis");
+  if (copy.version === balance.version && copy.balanceMils === ledgerMils) {
+    await deleteStoredBalance(redis, organizationId);
+    metrics.balancesStored.inc({ why: "impossible" });
+  } else await suspectCopy(redis, organizationId, copy.version, balance);
+  log.error({ organizationId, copy, balance }, "Redis has an impossible copy of a balance");
   return Math.abs(copy.balanceMils - balance.balanceMils);
+}
+
+/**
+ * Has Postgres record the suspect copies that came after entries which it lost, and deletes these copies. It runs before the
+ * next comparison, so settlements that were on their way when a copy became suspect have corrected what it is compared with.
+ */
+export async function recordGaps({ database, redis, metrics, log }: Repairing): Promise<void> {
+  for (const { deleted, ...gap } of await judgeSuspectCopies(database, redis)) {
+    if (deleted) metrics.balancesStored.inc({ why: "impossible" });
+    log.error(gap, "Postgres lost entries of the ledger: recorded a gap");
+  }
 }
 
 /** The key in Redis that holds the progress of the full resync. */

@@ -4,7 +4,8 @@ import { settleHolds } from "../shared/credits/holds.ts";
 import type { IdempotencyKey } from "../shared/queue/search-job.ts";
 import { UnknownOrganization } from "../shared/credits/decide-batches.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
-import { deleteStoredBalance } from "../shared/credits/stored-balances.ts";
+import { suspectCopy } from "../shared/credits/ledger-gaps.ts";
+import { readStoredBalances } from "../shared/credits/stored-balances.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 
 const holdsPerPage = 500;
@@ -58,5 +59,7 @@ async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
 async function drop({ redis }: Sweeping, { organizationId, requestId }: IndexedHold, key?: IdempotencyKey) {
   // Older than every balance: it replaces none.
   await settleHolds(redis, organizationId, { balanceMils: 0, version: 0 }, [{ requestId, key }]);
-  await deleteStoredBalance(redis, organizationId);
+  // The reconciler records the copy as a gap, and deletes it.
+  const copy = (await readStoredBalances(redis, [organizationId])).get(organizationId);
+  if (copy) await suspectCopy(redis, organizationId, copy.version, { balanceMils: 0, version: 0 });
 }

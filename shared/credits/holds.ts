@@ -5,7 +5,7 @@ import { Script } from "../redis/script.ts";
 import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
 import type { PayerSpending } from "./limits.ts";
 import type { Plan } from "./plans.ts";
-import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
+import { holdIndexKey, keysOf, openOrganizationsKey, suspectCopiesKey } from "./redis-keys.ts";
 import { callsArgument, type EndedCalls } from "./unpaid-calls.ts";
 import type { TokenSpending, VersionedBalance } from "./ledger.ts";
 
@@ -32,6 +32,7 @@ const settleScript = Script.endingWork(
   here("deadline-entry.lua"),
   here("unpaid-calls.lua"),
   here("token-hold.lua"),
+  here("note-suspect.lua"),
   here("settle.lua"),
 );
 
@@ -48,6 +49,14 @@ export interface HoldEnd {
   calls?: EndedCalls | undefined;
 }
 
+/** What goes with the end of holds. */
+interface SettledWith {
+  /** What limited tokens spent. */
+  tokens?: readonly TokenSpending[];
+  /** The balance to which the searches added their charges. Redis should not have had a newer one by then. */
+  before?: VersionedBalance | undefined;
+}
+
 /**
  * Ends holds of one organization and stores its newest balance, and what limited tokens spent, in one step. Running it again has
  * no further effect. It also runs while Redis is out of memory.
@@ -58,7 +67,7 @@ export async function settleHolds(
   organizationId: string,
   balance: VersionedBalance,
   ends: readonly HoldEnd[],
-  tokens: readonly TokenSpending[] = [],
+  { tokens = [], before }: SettledWith = {},
 ): Promise<number> {
   const { balance: balanceKey, holds, tokens: tokensKey, record } = keysOf(organizationId);
   const named: string[] = [];
@@ -67,12 +76,23 @@ export async function settleHolds(
     const calls = end.calls ? callsArgument(organizationId, end.calls, named) : "";
     return [end.requestId, recordPlace, fateOf(end), end.failure ?? "", calls];
   });
-  const { balanceMils, version, spending = "" } = balance;
+  const { balanceMils, version, spending = "", entryId = "" } = balance;
   const spent = tokens.flatMap((token) => [token.tokenId, `${token.version}:${token.spending}`]);
   const counted = await settleScript.run(
     redis,
-    [balanceKey, holds, holdIndexKey, tokensKey, openOrganizationsKey, ...named],
-    [balanceMils, version, protocolTimes.idempotencyEndMs, spending, tokens.length, ...spent, ...args],
+    [balanceKey, holds, holdIndexKey, tokensKey, openOrganizationsKey, suspectCopiesKey, ...named],
+    [
+      balanceMils,
+      version,
+      protocolTimes.idempotencyEndMs,
+      spending,
+      tokens.length,
+      entryId,
+      before?.version ?? "",
+      before?.balanceMils ?? "",
+      ...spent,
+      ...args,
+    ],
   );
   return Number(counted);
 }
@@ -80,6 +100,17 @@ export async function settleHolds(
 function fateOf({ key, answered, failure, isLeft }: HoldEnd): string {
   if (key) return answered ? "answered" : failure === undefined ? "freed" : "failed";
   return isLeft ? "left" : "none";
+}
+
+/** The request that runs under a key or was answered lately; undefined if none did, or if it failed. */
+export async function readKeyHolder(
+  redis: Redis,
+  organizationId: string,
+  keyHash: string,
+): Promise<string | undefined> {
+  const key = keysOf(organizationId).record(keyHash);
+  const [requestId, failure] = await redis.hmget(key, "request", "failure");
+  return failure ? undefined : (requestId ?? undefined);
 }
 
 /** The first request under a key: it runs, was answered (look in Postgres), has failed, or left no record (`gone`). */

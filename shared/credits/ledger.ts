@@ -22,6 +22,8 @@ export interface VersionedBalance {
   version: number;
   /** What the organization spent by this version, as text of `spending_text()`; absent if unknown, or without limits. */
   spending?: string | undefined;
+  /** The id of the search whose charge made this version; absent if unknown. */
+  entryId?: string | undefined;
 }
 
 /** What a limited token spent by a version of its organization's balance, as text of `spending_text()`. */
@@ -64,6 +66,8 @@ export interface Decision {
   isNew: boolean;
   reversed: boolean;
   balance: VersionedBalance;
+  /** The balance to which the transaction of this search added its charges; absent if it made none of the organization's. */
+  before?: VersionedBalance | undefined;
   /** What the token of the search spent by now; absent if it never had a limit. */
   token?: TokenSpending | undefined;
   /** The answer that an earlier charge stored under the key of this search: what its caller gets. */
@@ -116,7 +120,24 @@ export async function decideSettlements(
 ): Promise<Map<string, Decision>> {
   const { rows } = await database.query(statementFor(requests));
   const decisions = await Promise.all(rows.map((row) => readDecision(decisionRow.parse(row))));
-  return new Map(decisions.map((decision) => [decision.requestId, decision]));
+  const byId = new Map(decisions.map((decision) => [decision.requestId, decision]));
+  for (const own of Map.groupBy(decisions, ({ organizationId }) => organizationId).values()) noteCharges(own, requests);
+  return byId;
+}
+
+/** Adds to the decisions of an organization what its balance was before the charges of this call, and which of them was the last. */
+function noteCharges(own: readonly Decision[], requests: readonly SettlementRequest[]): void {
+  const charges = own.filter(({ isNew, kind }) => isNew && kind === "charge");
+  if (charges.length === 0) return;
+  const ids = new Set(charges.map(({ requestId }) => requestId));
+  // Postgres charges in the order of the requests. One that is repeated counts at its first place.
+  const entryId = [...new Set(requests.map(({ requestId }) => requestId))].findLast((id) => ids.has(id));
+  const mils = charges.reduce((sum, { chargedMils }) => sum + chargedMils, 0);
+  for (const decision of own) {
+    const { balanceMils, version } = decision.balance;
+    decision.before = { balanceMils: balanceMils + mils, version: version - charges.length };
+    decision.balance.entryId = entryId;
+  }
 }
 
 function statementFor(requests: readonly SettlementRequest[]): QueryConfig {

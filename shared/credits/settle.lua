@@ -1,29 +1,35 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, and an older balance never replaces a newer one.
 -- KEYS: balance, holds, index of all organizations' open holds (see open-holds.ts), limited tokens, organizations with open
---   holds, then what searches name by its place: the record of an Idempotency-Key; or a flight, followed by levels of the
+--   holds, suspect copies (see ledger-gaps.ts), then what searches name by its place: the record of an Idempotency-Key; or a flight, followed by levels of the
 --   organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
---   limits.lua; '' if the organization has no limits), 5 the number of limited tokens; then for each of these 2 values: token,
---   what it spent behind the version that this is of; then for each search 5 values:
+--   limits.lua; '' if the organization has no limits), 5 the number of limited tokens, 6 the id of the entry that made the version
+--   ('' if unknown), 7 and 8 the version and the balance to which these searches added their charges ('' without a charge);
+--   then for each limited token 2 values: token, what it spent behind the version that this is of; then for each search 5 values:
 --   request id, place of its record behind the first KEYS (0: none), its ending, the failure, its calls. The ending says how the
 --   record ends (answered | failed | freed | none). `left` is of a search without a key whose caller disconnected while a worker
 --   may have it: its mils are freed, and the hold keeps its concurrency slot with "00" mils. The calls are '' or
 --   "kind:place of the flight:levels:calls:ms that each adds to a level". They count if the kind is `unpaid` (see
 --   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
 -- Returns how many provider calls were counted as unpaid.
-local balance, holds, index, tokens, organizations = unpack(KEYS, 1, 5)
-local searchesAt = 6 + 2 * ARGV[5]
+local balance, holds, index, tokens, organizations, suspects = unpack(KEYS, 1, 6)
+local searchesAt = 9 + 2 * ARGV[5]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
+-- Another charge with that version was slower or faster, or Postgres has lost it. An id with the same digits names the suspicion.
+if version and ARGV[7] ~= '' and version > tonumber(ARGV[7]) then
+  noteSuspect(suspects, balance, organizationOf(holds), 'gap_' .. string.sub(ARGV[6], -26), ARGV[7], ARGV[8])
+end
 if not version or tonumber(ARGV[2]) > version then
   redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])
-  redis.call('HDEL', balance, 'spent')
+  redis.call('HDEL', balance, 'spent', 'entry')
+  if ARGV[6] ~= '' then redis.call('HSET', balance, 'entry', ARGV[6]) end
 end
 if ARGV[4] ~= '' and tonumber(ARGV[2]) >= (version or 0) then
   redis.call('HSET', balance, 'spent', ARGV[2] .. ':' .. ARGV[4])
 end
-for at = 6, searchesAt - 1, 2 do
+for at = 9, searchesAt - 1, 2 do
   local kept = tonumber(string.match(redis.call('HGET', tokens, ARGV[at]) or '', '^%d+'))
   if not kept or tonumber(string.match(ARGV[at + 1], '^%d+')) >= kept then redis.call('HSET', tokens, ARGV[at], ARGV[at + 1]) end
 end
@@ -62,7 +68,7 @@ end
 
 local function countCalls(id, spec)
   local kind, place, levels, calls, msPerCall = string.match(spec, '^(%a+):(%d+):(%d+):(%d+):(%d+)$')
-  local first = 5 + place
+  local first = 6 + place
   if kind == 'paid' then
     notePayer(KEYS[first], id)
     return 0
@@ -79,7 +85,7 @@ end
 
 local unpaid = 0
 for at = searchesAt, #ARGV, 5 do
-  local id, record, ending, failure, calls = ARGV[at], KEYS[5 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
+  local id, record, ending, failure, calls = ARGV[at], KEYS[6 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
   if ending == 'left' then freeMils(id) else drop(id) end
   if calls ~= '' then unpaid = unpaid + countCalls(id, calls) end
   if ARGV[at + 1] ~= '0' then finish(record, id, ending, failure) end

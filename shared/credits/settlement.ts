@@ -13,7 +13,13 @@ import {
 } from "../queue/replies.ts";
 import { DecidedBatches } from "./decide-batches.ts";
 import { type HoldEnd, settleHolds } from "./holds.ts";
-import { type Decision, newestBalance, type SettlementRequest, type TokenSpending } from "./ledger.ts";
+import {
+  type Decision,
+  newestBalance,
+  type SettlementRequest,
+  type TokenSpending,
+  type VersionedBalance,
+} from "./ledger.ts";
 import { endedCalls, type SearchCalls } from "./unpaid-calls.ts";
 
 /**
@@ -134,7 +140,8 @@ export class Settlement {
     const organizations = [...Map.groupBy(searches, (search) => search.request.organizationId)];
     const settled = organizations.map(([organizationId, own]) => {
       const balance = newestBalance(own.map((search) => search.decision.balance));
-      return settleHolds(this.#redis, organizationId, balance, own.flatMap(holdEnd), newestOfTokens(own));
+      const settledWith = { tokens: newestOfTokens(own), before: oldestBefore(own) };
+      return settleHolds(this.#redis, organizationId, balance, own.flatMap(holdEnd), settledWith);
     });
     const replied = searches.map(async ({ reply, request, outcome }) => {
       if (reply) await sendReply(this.#redis, { ...reply, requestId: request.requestId, outcome });
@@ -163,6 +170,12 @@ function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
     if (token && token.version >= (newest.get(token.tokenId)?.version ?? 0)) newest.set(token.tokenId, token);
   }
   return [...newest.values()];
+}
+
+/** The oldest balance to which these searches added charges; undefined without a charge. */
+function oldestBefore(searches: readonly DecidedSearch[]): VersionedBalance | undefined {
+  const all = searches.flatMap(({ decision }) => decision.before ?? []);
+  return all.length === 0 ? undefined : all.reduce((oldest, next) => (next.version < oldest.version ? next : oldest));
 }
 
 function holdEnd({ request, outcome, decision, ifCharged, callerDisconnected, ...search }: DecidedSearch): HoldEnd[] {

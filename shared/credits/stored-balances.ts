@@ -15,7 +15,7 @@ export const storeBalance = (
   organizationId: string,
   balance: VersionedBalance,
   tokens: readonly TokenSpending[] = [],
-) => settleHolds(redis, organizationId, balance, [], tokens);
+) => settleHolds(redis, organizationId, balance, [], { tokens });
 
 const copyReply = z.tuple([z.coerce.number(), z.coerce.number()]);
 

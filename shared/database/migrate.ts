@@ -5,7 +5,7 @@ import pg from "pg";
 import Postgrator from "postgrator";
 import { readMigrationConfig } from "../config.ts";
 import { createProcessLogin } from "./process-login.ts";
-import { isLockTimeout } from "./transient-errors.ts";
+import { isDeadlock, isLockTimeout } from "./transient-errors.ts";
 
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
@@ -13,8 +13,28 @@ const turnPollMs = 200;
 // Longer than an index on a large ledger takes.
 const turnWaitMsMax = 3_600_000;
 
-// While a migration waits for a table, every later search waits behind it. So it gives up soon, and tries again later.
-const lockWait = { lockMsMax: 2_000, attemptsMax: 10, pauseMs: 3_000 };
+// While a migration waits for a table, every later search waits behind it. So it gives up soon, and tries again later: before
+// Postgres looks for deadlocks, which it does after a second. Otherwise it might end a search that waits for the migration.
+const lockWait = { lockMsMax: 500, attemptsMax: 20, pauseMs: 3_000 };
+
+/** What the role of the processes may use, by name. */
+const readPrivileges = `
+  select 'function' as kind, proname as name, a.privilege_type as privilege
+  from pg_proc, aclexplode(proacl) a where pronamespace = 'public'::regnamespace and a.grantee = to_regrole('serpmill')
+  union select 'table', relname, a.privilege_type
+  from pg_class, aclexplode(relacl) a where relnamespace = 'public'::regnamespace and a.grantee = to_regrole('serpmill')`;
+
+/**
+ * What gives new functions and views the privileges of those that they replace: processes of the last release use them before the
+ * last transaction. A function beside one of its name replaces nothing.
+ */
+const findReplaced = `
+  select format('grant %s on %s %s to serpmill', privilege, kind, coalesce(p.oid::regprocedure::text, c.oid::regclass::text)) as grant
+  from json_to_recordset($1) as k (kind text, name text, privilege text)
+  left join pg_proc p on kind = 'function' and p.proname = k.name and p.pronamespace = 'public'::regnamespace and p.proacl is null
+    and not exists (select from pg_proc o where o.proname = k.name and o.pronamespace = p.pronamespace and o.proacl is not null)
+  left join pg_class c on kind = 'table' and c.relname = k.name and c.relnamespace = 'public'::regnamespace and c.relacl is null
+  where num_nonnulls(p.oid, c.oid) = 1`;
 
 /** Anyone may call a new function until it is revoked, also one that runs as its owner. */
 const closeNewFunctions = `do $$
@@ -132,13 +152,15 @@ async function inTransaction(
     try {
       await client.query("begin");
       await client.query(`set local lock_timeout = ${lockMsMax}`);
+      const kept = await client.query(readPrivileges);
       const applied = await apply();
-      await client.query(isLastTransaction ? privileges : closeNewFunctions);
+      if (isLastTransaction) await client.query(privileges);
+      else await setInterimPrivileges(client, kept.rows);
       await client.query("commit");
       return applied;
     } catch (error) {
       await client.query("rollback");
-      if (!isLockTimeout(error)) throw error;
+      if (!isLockTimeout(error) && !isDeadlock(error)) throw error;
       const waited = `a table was in use by another transaction for more than ${lockMsMax} ms`;
       if (attempt === attemptsMax)
         throw new Error(
@@ -150,6 +172,13 @@ async function inTransaction(
       await sleep(pauseMs);
     }
   }
+}
+
+/** Until the last transaction, new objects are the owner's, and replaced ones can be used as before. */
+async function setInterimPrivileges(client: pg.Client, kept: unknown[]): Promise<void> {
+  const { rows } = await client.query(findReplaced, [JSON.stringify(kept)]);
+  await client.query(closeNewFunctions);
+  for (const row of rows) await client.query(row.grant);
 }
 
 if (import.meta.main) {

@@ -1,6 +1,8 @@
 import pg from "pg";
+import { retryWhile } from "../concurrency/retry.ts";
 import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Log } from "../log.ts";
+import { CurrentServer } from "./current-server.ts";
 import {
   canBecomeMore,
   checkPooledLogin,
@@ -10,18 +12,23 @@ import {
   usualLimits,
 } from "./process-login.ts";
 import { StartRefused } from "../config.ts";
+import { isReadOnly, isRefusedByChange } from "./transient-errors.ts";
 
 export type Database = pg.Pool;
 
 const connectTimeoutMs = 2_000;
 // Beyond the statement's own timeout, so that the server ends a slow statement and the connection stays usable.
 const queryTimeoutLeadMs = 2_000;
+const repeatsMax = 3;
+const repeatPauseMs = 50;
+// The system then asks once a second whether the other end is there, and closes the connection after ten unanswered times.
+const keepAliveAfterMs = 1_000;
 
 /**
  * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
  * every wait has a timeout. Behind a pooler of transactions, the role that logs in has these rights and timeouts by itself.
  * A login that could become more is logged as a warning, once per process. A connection that breaks is replaced, idle or in
- * use; it does not end the process.
+ * use; it does not end the process. Without a pooler, all connections follow the address to another server.
  */
 export function openDatabase(options: {
   url: string;
@@ -36,20 +43,26 @@ export function openDatabase(options: {
 }): Database {
   const { statementTimeoutMs = usualLimits.statement_timeout, isPooled = false } = options;
   const limits = { ...usualLimits, statement_timeout: statementTimeoutMs };
-  let isChecked = false;
-  const pool = new pg.Pool({
+  const connection = {
     connectionString: options.url,
     application_name: `serpmill-${options.name}`,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveAfterMs,
+    types: { getTypeParser: readType },
+  };
+  // A pooler gives a query any of its sessions, so a connection to it tells nothing about the server.
+  const server = isPooled ? undefined : new CurrentServer({ ...connection, ...limits }, options.log);
+  let isChecked = false;
+  const pool = new pg.Pool({
+    ...connection,
     max: options.sizeMax,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 30_000,
     maxLifetimeSeconds: 1_800,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
     ...(isPooled ? { Client: UnpreparedClient } : limits),
     query_timeout: statementTimeoutMs + queryTimeoutLeadMs,
-    types: { getTypeParser: readType },
     onConnect: async (client) => {
+      await server?.identify(client);
       if (!isPooled) await client.query(`set role ${processRole}`);
       if (!isChecked) await (isPooled ? checkPooledLogin(client, usualLimits) : checkSession(client));
       isChecked = true;
@@ -60,10 +73,26 @@ export function openDatabase(options: {
   // While a connection is in use, its next query tells that it broke. Without a listener the process would end.
   pool.on("connect", (client) => void client.on("error", () => undefined));
   pool.on("release", (error: unknown) => {
-    if (isReadTimeout(error)) void replaceIdle(pool);
+    if (isReadTimeout(error) || isReadOnly(error)) void replaceIdle(pool);
   });
+  server?.watch(pool);
   options.shutdown.register(`database ${options.name}`, () => pool.end());
+  repeatRefused(pool);
   return pool;
+}
+
+/**
+ * Repeats statements that met a migration. Each statement of the pool is a transaction of its own: if Postgres refuses it, it
+ * has changed nothing.
+ */
+function repeatRefused(pool: pg.Pool): void {
+  const query = pool.query.bind(pool);
+  const queryRepeating = (...given: unknown[]) => {
+    let repeats = 0;
+    const mayRetry = (error: unknown) => isRefusedByChange(error) && ++repeats <= repeatsMax;
+    return retryWhile({ pauseMs: repeatPauseMs, mayRetry }, () => Reflect.apply(query, pool, given));
+  };
+  Object.assign(pool, { query: queryRepeating });
 }
 
 /**
@@ -115,7 +144,7 @@ async function warnOfMore(client: pg.ClientBase, log: Log): Promise<void> {
 /** Whether Postgres gave no answer at all, not even that a statement takes too long: its host may have vanished. */
 const isReadTimeout = (error: unknown) => error instanceof Error && error.message === "Query read timeout";
 
-/** Closes the idle connections. After a vanished host they would each cost another query its time. */
+/** Closes the idle connections. After a vanished host, or at a server that was demoted, each would cost another query its time. */
 async function replaceIdle(pool: pg.Pool): Promise<void> {
   const closing = Array.from({ length: pool.idleCount }, () => pool.connect().then((client) => client.release(true)));
   await Promise.allSettled(closing);

@@ -31,18 +31,21 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, refuse_audit_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since, given_back_late,
+  refuse_change, refuse_audit_change, refuse_gap_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since,
+  given_back_late,
   token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
   limit_organization, limit_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
-  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
+  record_ledger_gaps, close_ledger_gap
 from public;
 grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
   limit_organization, limit_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
-  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
+  record_ledger_gaps, close_ledger_gap
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -56,7 +59,11 @@ grant delete on undelivered to serpmill;
 -- The operator's commands, column by column: never a balance, a version, or the hash, the owner
 -- and the scopes of a token that exists.
 grant insert (id, name, plan_code), update (name, plan_code, suspended_at) on organizations to serpmill;
-grant insert (id, organization_id, hash, last4, expires_at, name, scopes, parent_id), update (last_used_at, revoked_at) on tokens to serpmill;
+grant
+  insert (id, organization_id, hash, last4, expires_at, name, scopes, parent_id, day_limit_mils, month_limit_mils, spending_day,
+    spent_day_mils, spent_month_mils),
+  update (last_used_at, revoked_at)
+on tokens to serpmill;
 grant
   insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
     unpaid_calls_per_hour),
@@ -71,6 +78,9 @@ grant select, insert, update (source, provider, calls) on search_log to serpmill
 grant select on audit_entries to serpmill;
 grant insert (actor_kind, actor, origin, action, organization_id, subject, before, after, request_id)
 on audit_entries to serpmill;
+
+-- What Postgres lost is recorded and closed by functions alone.
+grant select on ledger_gaps to serpmill;
 
 -- No money: what payers set, and the events for their webhooks, which are deleted after a month.
 grant select, insert, update, delete on low_balance_thresholds, webhooks, webhook_events to serpmill;

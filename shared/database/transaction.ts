@@ -22,7 +22,7 @@ export async function inTransaction<Result>(
     return result;
   } catch (error) {
     // The server rolls the transaction back when the connection ends.
-    client.release(true);
+    client.release(error instanceof Error ? error : true);
     throw error;
   }
 }

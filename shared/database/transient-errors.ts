@@ -2,9 +2,12 @@ import pg from "pg";
 
 /**
  * SQLSTATEs after which the same statement may succeed: serialization failure, deadlock, lock and statement timeouts, and a
- * server that is starting, stopping, full, read-only or out of connections.
+ * server that is starting, stopping, full, read-only or out of connections. A missing privilege is one of them: a migration
+ * sets the privileges, or repairs them after a restore.
  */
-const transientStates = /^(40001|40P01|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
+const transientStates = /^(40001|40P01|42501|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
+/** Those with which Postgres refuses a statement at once, because another transaction changes what the statement uses. */
+const changingStates = /^(40001|40P01|42501|XX000)$/;
 const transientMessages =
   /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
 
@@ -20,8 +23,17 @@ export function isTransient(error: unknown): boolean {
   return transientMessages.test(code) || transientMessages.test(error.message);
 }
 
+/** Whether a statement met a migration: once the migration has committed, the same statement passes. */
+export const isRefusedByChange = (error: unknown): boolean => changingStates.test(sqlStateOf(error) ?? "");
+
+/** Whether Postgres ended a transaction because it and others waited for each other. */
+export const isDeadlock = (error: unknown): boolean => sqlStateOf(error) === "40P01";
+
 /** Whether a statement waited longer than it may for a lock that another transaction holds. */
 export const isLockTimeout = (error: unknown): boolean => sqlStateOf(error) === "55P03";
+
+/** Whether Postgres takes no writes: a pooler may lead to a server that became a standby. */
+export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === "25006";
 
 /** The SQLSTATE with which Postgres refused a statement; undefined for other errors, as on the network. */
 export function sqlStateOf(error: unknown): string | undefined {

@@ -71,7 +71,7 @@ test("a step of maintenance that fails is counted, and stops none behind it", as
   await context.redis.del("resync", "workers");
 });
 
-test("a hold of an organization that Postgres lacks is dropped with its copy of the balance, and logged once", async () => {
+test("a hold of an organization that Postgres lacks is dropped, its copy of the balance recorded as a gap, and logged once", async () => {
   const { redis } = context;
   const [organizationId, requestId, keyHash] = [newId("org"), newId("req"), "a".repeat(64)];
   const keys = keysOf(organizationId);
@@ -81,6 +81,15 @@ test("a hold of an organization that Postgres lacks is dropped with its copy of 
   await redis.zadd(holdIndexKey, 1_000, indexEntryOf({ organizationId, requestId, keyHash }));
 
   await eventually(async () => (await redis.exists(keys.balance)) === 0);
+  const lost = {
+    organization_id: organizationId,
+    redis_version: 7,
+    version: 0,
+    balance_mils: 0,
+    redis_balance_mils: 100,
+  };
+  expect((await context.database.query("select * from ledger_gaps")).rows).toMatchObject([lost]);
+  expect((await context.metrics.ledgerGapsOpen.get()).values).toHaveLength(1);
   expect(await redis.hgetall(keys.holds)).toEqual({ held: "0" });
   expect(await redis.zcard(holdIndexKey)).toBe(0);
   expect(await redis.exists(keys.record(keyHash))).toBe(0);

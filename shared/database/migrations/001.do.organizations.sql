@@ -105,7 +105,10 @@ create table tokens (
   constraint token_hash_is_a_sha256 check (length(hash) = 32),
   constraint token_hashes_are_unique unique (hash),
   constraint token_name_is_not_blank check (length(trim(name)) between 1 and 100),
-  constraint token_has_known_scopes check (cardinality(scopes) > 0 and scopes <@ array['search', 'usage', 'billing']),
+  constraint token_has_known_scopes check (cardinality(scopes) > 0 and scopes <@ array['search', 'usage', 'billing', 'door']),
+  -- It stands in addresses, where proxies and histories may keep it.
+  constraint a_door_token_does_nothing_else_and_is_limited check (
+    not 'door' = any (scopes) or cardinality(scopes) = 1 and day_limit_mils is not null),
   constraint token_limits_are_never_negative check (
     day_limit_mils between 0 and 9007199254740991 and month_limit_mils between 0 and 9007199254740991),
   constraint a_limited_token_counts_its_spending check (

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Client } from "pg";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../../shared/database/migrate.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { readSource } from "../../harness/assertions/sources.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
@@ -99,6 +100,62 @@ test("each migration keeps its locks only for itself, and one that gets none rep
     expect(await callableByAll()).toEqual([]);
   });
   expect(await run()).toEqual(names.slice(2));
+});
+
+test("a function or a view that replaces another can be used as that was, before a later migration sets the privileges", async () => {
+  const replaces = `-- The same again.
+do $$
+declare definition text := pg_get_functiondef('decide_searches'::regproc);
+begin
+  execute 'drop function decide_searches';
+  execute definition;
+end $$;
+create table searches as select 1 as id;
+drop view key_payments;
+create view key_payments as select organization_id, key_hash, fingerprint, request_id, expires_at, slot from answers;
+create function utc_today(days integer) returns date language sql as 'select utc_today() + days';
+`;
+  const { path } = await withMigrations(replaces, "-- Another column.\nalter table plans add column colour text;\n");
+  await inOpenTransaction(async (search) => {
+    await search.query("select from plans");
+    await expect(migrate(database.url, { folder: path, lockWait: patience })).rejects.toThrow("3 times");
+    expect(await newestApplied()).toEqual([{ version: 101 }]);
+    const { rows } = await search.query(
+      `select has_function_privilege('serpmill', 'decide_searches'::regproc, 'execute') as calls,
+         has_table_privilege('serpmill', 'key_payments', 'select') as reads, has_table_privilege('serpmill', 'key_payments', 'delete') as deletes,
+         has_table_privilege('serpmill', 'searches', 'select') as reads_new,
+         has_function_privilege('serpmill', 'utc_today(integer)', 'execute') as calls_new`,
+    );
+    expect(rows).toEqual([{ calls: true, reads: true, deletes: false, reads_new: false, calls_new: false }]);
+    expect(await callableByAll()).toEqual([]);
+  });
+});
+
+test("a migration that Postgres ends to resolve a deadlock is applied at its next attempt", async () => {
+  const { path, names } = await withMigrations(`${addsColumn}alter table plans add column colour text;\n`);
+  const attempts: string[] = [];
+  const search = asOwner(database.url, async (client) => {
+    await client.query("begin");
+    await client.query("set local deadlock_timeout = '1h'"); // So that Postgres ends the migration.
+    await client.query("select from plans");
+    const run = migrate(database.url, {
+      folder: path,
+      lockWait: { ...patience, lockMsMax: 10_000 },
+      say: (line) => void attempts.push(line),
+    });
+    await eventually(async () => {
+      const { rowCount } = await client.query(
+        "select from pg_locks where not granted and relation = 'plans'::regclass",
+      );
+      return rowCount === 1;
+    });
+    await client.query("select from ledger_entries"); // Waits until Postgres has ended the migration.
+    await client.query("rollback");
+    expect(await run).toEqual(names);
+  });
+  await search;
+  expect(attempts).toHaveLength(1);
+  expect(attempts[0]).toMatch(/this migration was not applied, attempt 2 of 3 follows/);
 });
 
 test("a migration that waits for a lock is applied as soon as the transaction before it ends", async () => {

@@ -43,3 +43,21 @@ test("a connection that Postgres ends while it is taken does not end the process
   client.release();
   expect((await pool.query("select 1 as n")).rows).toEqual([{ n: 1 }]);
 });
+
+test("after a write was refused because the server is read-only, no idle connection to it is used again", async () => {
+  const server = await freshDatabase();
+  const shutdown = new Shutdown();
+  const pool = openDatabase({ url: server.url, name: "test", sizeMax: 3, log, shutdown });
+  onTestFinished(async () => {
+    await shutdown.run(log);
+    await server.drop();
+  });
+  // As sessions that a pooler keeps at a server that became a standby.
+  const readOnly = "select set_config('default_transaction_read_only', 'on', false), pg_sleep(0.1)";
+  await Promise.all(Array.from({ length: 3 }, () => pool.query(readOnly)));
+  expect(pool.idleCount).toBe(3);
+
+  const write = () => pool.query("create temporary table written (n int)");
+  await expect(write()).rejects.toMatchObject({ code: "25006" });
+  await Promise.all([write(), write(), write()]);
+});

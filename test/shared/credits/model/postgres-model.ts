@@ -33,12 +33,14 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
   // Of several searches under one key only the first asks the guard; if it is refused, the others are refused like it.
   const refusedKeys = new Map<string, RefundReason>();
   const fresh = new Set<string>();
+  const before = new Map<string, VersionedBalance>();
   for (const settlement of firsts) {
     const { requestId, organizationId, key, tokenId = null } = settlement;
     if (postgres.decided.has(requestId)) continue;
     const verdict = judge(postgres, settlement, refusedKeys, guard);
     const charged = verdict.kind === "charge";
     if (verdict.kind === "charge") {
+      if (!before.has(organizationId)) before.set(organizationId, pairOf(postgres, organizationId));
       const mils = 0 - verdict.chargedMils;
       write(postgres, organizationId, { kind: "charge", mils, subject: requestId, reason: null, tokenId });
     } else {
@@ -70,6 +72,7 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     const { entries, refunds } = accountOf(postgres, known.organizationId);
     const decision = [...entries, ...refunds].find(({ subject }) => subject === requestId);
     const token = tokenSpendingOf(postgres, known.organizationId, decision?.tokenId);
+    const charged = before.get(known.organizationId);
     return [
       {
         ...(stored && { stored }),
@@ -78,7 +81,11 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
         ...known,
         isNew: fresh.has(requestId),
         reversed,
-        balance: balanceOf(postgres, known.organizationId),
+        ...(charged && { before: charged }),
+        balance: {
+          ...balanceOf(postgres, known.organizationId),
+          ...(charged && { entryId: entries.at(-1)?.subject }),
+        },
       },
     ];
   });

@@ -116,7 +116,9 @@ export function admitInModel(
 /** The expected effect of settle.lua. */
 export function settleInModel(redis: RedisModel, { balance, tokens, ends }: Message): void {
   const versionsAhead = balance.version - (redis.balance?.version ?? -1);
-  if (versionsAhead > 0 || (versionsAhead === 0 && balance.spending !== undefined)) redis.balance = balance;
+  if (versionsAhead > 0) redis.balance = balance;
+  else if (versionsAhead === 0 && redis.balance && balance.spending !== undefined)
+    redis.balance = { ...redis.balance, spending: balance.spending };
   for (const token of tokens)
     if (token.version >= (redis.tokens.get(token.tokenId)?.version ?? 0)) redis.tokens.set(token.tokenId, token);
   for (const { requestId, key, answered, failure, isLeft } of ends) {

@@ -125,7 +125,7 @@ export async function deliver(model: Model, real: Real, message: Message): Promi
   const redisModel = redisModelOf(model, organizationId);
   settleInModel(redisModel, message);
   const unpaidCalls = countInModel(model, ends);
-  deepStrictEqual(await settleHolds(real.redis, organizationId, balance, ends, tokens), unpaidCalls);
+  deepStrictEqual(await settleHolds(real.redis, organizationId, balance, ends, { tokens }), unpaidCalls);
   freeInModel(redisModel, message);
   if (frees.length > 0) await freeDecidedHolds(real.redis, organizationId, balance.version, frees);
   if (frees.length > 0) real.met("deliver: frees");

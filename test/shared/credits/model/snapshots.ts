@@ -74,7 +74,7 @@ export async function readPostgres(participants: Participants, database: Databas
 
 /** The state of one organization in Redis, without deadlines, which depend on the clock of Redis. */
 export interface RedisSnapshot {
-  balance: { balance?: string; version?: string; spent?: string };
+  balance: { balance?: string; version?: string; spent?: string; entry?: string };
   /** What limited tokens spent, what they hold, and for which searches. */
   tokens: Record<string, string>;
   heldMils: number;

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { createProcessLogin } from "../../../shared/database/process-login.ts";
+import { migrate } from "../../../shared/database/migrate.ts";
+import { openDatabase } from "../../../shared/database/pool.ts";
+import { openLog } from "../../../shared/log.ts";
+import { processUrlOf } from "../../../local/postgres.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { PostgresPair, withoutPostgresPair } from "../../harness/servers/postgres-pair.ts";
+import { startProxy } from "../../harness/servers/proxy.ts";
+
+/** A pool whose address moves from a primary to its standby, as DNS or a virtual address does it. */
+
+const log = openLog({ name: "test", level: "silent" });
+// So that no time-out of a statement ends what waits.
+const statementTimeoutMs = 600_000;
+
+describe.skipIf(withoutPostgresPair !== "")(`a pool and a pair of servers${withoutPostgresPair}`, () => {
+  let pair: PostgresPair;
+  beforeAll(async () => {
+    pair = await PostgresPair.start({ isSynchronous: true });
+    await migrate(pair.primary.url);
+    await createProcessLogin(pair.primary.url, processUrlOf(pair.primary.url));
+  });
+  afterAll(() => pair.close());
+
+  test("refuses a standby until it is promoted, and then leaves a primary that vanished, also where a query waits for it", async () => {
+    const address = await startProxy(processUrlOf(pair.primary.url));
+    const shutdown = new Shutdown();
+    const pool = openDatabase({ url: address.url, name: "test", sizeMax: 2, statementTimeoutMs, log, shutdown });
+    onTestFinished(async () => {
+      await shutdown.run(log);
+      await address.close();
+    });
+    const serverPort = async () => (await pool.query("select inet_server_port() as port")).rows[0]?.port;
+    await Promise.all(Array.from({ length: 2 }, () => pool.query("select pg_sleep(0.1)")));
+    expect(await serverPort()).toBe(pair.primary.port);
+
+    address.lead(pair.standby.url);
+    const atStandby = openDatabase({ url: address.url, name: "test", sizeMax: 1, log, shutdown });
+    await expect(atStandby.query("select 1")).rejects.toThrow("the connection leads to a standby");
+    expect(await serverPort()).toBe(pair.primary.port);
+
+    address.replaceHost();
+    const waiting = pool.query("select 1");
+    void waiting.catch(() => undefined); // It is awaited below.
+    await pair.promote();
+    await expect(waiting).rejects.toThrow("Connection terminated");
+    await eventually(async () => (await atStandby.query("select 1 as n")).rows[0]?.n === 1);
+    expect(await Promise.all([serverPort(), serverPort()])).toEqual([pair.standby.port, pair.standby.port]);
+  });
+});
