@@ -8,11 +8,13 @@ import type { Log } from "../shared/log.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/concurrency/shutdown.ts";
 import { startMeasuringMemory } from "../shared/redis/memory.ts";
+import { startWatchdog } from "../shared/process/watchdog.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { type AppParts, createApp } from "./app.ts";
 import { openAuthentication, openIdentify, openIdentifyByHash } from "./identify.ts";
+import { openDoors } from "./doors/doors.ts";
 import { openBilling } from "./billing/billing.ts";
 import { isPublicUrlHttps } from "./http/security-headers.ts";
 import { createHttpServer, openParserRefusals } from "./http/server.ts";
@@ -23,7 +25,7 @@ import { Delivery, DeliveryConfirmations } from "./search/delivery.ts";
 import { Refunds } from "./search/refunds.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
-import { openShedding } from "./search/shedding.ts";
+import { openShedding, type Shedding } from "./search/shedding.ts";
 import { UnsentAnswers, withUnreadLimit } from "./search/unsent-answers.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openAutoTopups } from "./topups/auto-topups.ts";
@@ -49,11 +51,16 @@ async function openApi(context: Context): Promise<void> {
     refused: openParserRefusals(context),
   });
   await listen(server, stopping, { config, log, shutdown });
+  startWatchdog(context, {
+    isStuck: () => parts.replyInbox.leavesRepliesUnread(),
+    problem: "workers have sent replies, and this API has read none for 10 s",
+  });
   await startOpsServer(context, {
     port: config.API_OPS_PORT,
     checks: {
-      redis: () => parts.replyInbox.checkWritable(),
+      redis: () => parts.replyInbox.check(),
       postgres: () => database.query("select 1"),
+      workers_read: () => parts.shedding.check(),
       serving: async () => draining.signal.throwIfAborted(),
     },
     queues: openQueueDashboard(context),
@@ -68,7 +75,7 @@ async function openApi(context: Context): Promise<void> {
 async function openParts(
   context: Context,
   { draining, stopping }: { draining: AbortSignal; stopping: AbortSignal },
-): Promise<AppParts & { replyInbox: ReplyInbox }> {
+): Promise<AppParts & { replyInbox: ReplyInbox; shedding: Shedding }> {
   const { shutdown, config, redis, log, metrics } = context;
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
@@ -109,13 +116,16 @@ async function openParts(
     playground: searching,
     draining,
   });
+  const doors = openDoors({ ...context, identify, ...searching });
   return {
     ...context,
     draining,
+    doors,
     identify,
     readUsage,
     ...searching,
     replyInbox,
+    shedding,
     stripeWebhook,
     billing,
   };

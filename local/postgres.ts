@@ -32,7 +32,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
         name: "Postgres",
         command: join(install.programs, "bin", "postgres"),
         args: (chosen) => postgresArgs(data, chosen, durable),
-        readyLine: "database system is ready to accept connections",
+        readyLine: "database system is ready to accept", // Connections; a standby says "read-only connections".
         stopSignal: "SIGINT", // Fast shutdown: open transactions are rolled back, nothing acknowledged is lost.
         folder: install.folder,
         pidFile: join(data, "postmaster.pid"),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { expectedRedisUrl, readRedisAddress } from "./config/redis-address.ts";
 import { addressSecrets, fileSettingOf, readSecretFiles, secretSettings } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
 
@@ -45,6 +46,25 @@ const hostNames = z
   .transform((text) => text.split(",").map((name) => name.trim()))
   .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
   .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase()));
+
+/** The doors: APIs of other search services, spoken for their clients. */
+export const doorNames = ["searxng", "tavily", "openwebui", "perplexity", "firecrawl", "serper"] as const;
+export type DoorName = (typeof doorNames)[number];
+const aDoorList = `expected a comma list of: ${doorNames.join(", ")}`;
+
+/** A comma list of `door=value`, kept as it is written, without spaces. */
+function forDoors(value: RegExp, expected: string) {
+  const form = new RegExp(`^(${doorNames.join("|")})=(${value.source})$`);
+  return z
+    .string()
+    .transform((text) => text.split(",").map((pair) => pair.trim().toLowerCase()))
+    .transform((pairs) => pairs.filter((pair) => pair !== ""))
+    .pipe(
+      z.array(
+        z.string().regex(form, `expected a comma list of door=${expected}, with the doors ${doorNames.join(", ")}`),
+      ),
+    );
+}
 
 /** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 function stripeSecret(...prefixes: string[]) {
@@ -128,8 +148,11 @@ const settings = z.object({
   DATABASE_POOLER: z.enum(["none", "transaction"], "expected none or transaction").default("none"),
   /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
   MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
-  /** The Redis with holds, rate windows and the queue. Redis 7 or newer, or Valkey. */
-  REDIS_URL: url("redis:", "rediss:"),
+  /** The Redis with holds, rate windows and the queue, or the Sentinels that know it. Redis 7 or newer, or Valkey. */
+  REDIS_URL: z.string(expectedRedisUrl).refine((text) => readRedisAddress(text) !== undefined, expectedRedisUrl),
+  /** The login at the Sentinels that REDIS_URL names, which is not that at Redis. */
+  SENTINEL_USERNAME: z.string().optional(),
+  SENTINEL_PASSWORD: z.string().optional(),
   /** The interface of every listener. Containers set 0.0.0.0. */
   HOST: z
     .string()
@@ -175,6 +198,20 @@ const settings = z.object({
   WEBHOOK_TARGETS: z.enum(["public", "any", "none"], "expected public, any or none").default("public"),
   /** Host names besides PUBLIC_URL's under which /mcp may be called. Pages of other origins cannot call it. */
   MCP_ALLOWED_HOSTS: hostNames,
+  /** The doors that are open: each serves the clients of another search service under a path of its name. */
+  COMPAT_DOORS: z
+    .string()
+    .default("")
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .transform((names) => names.filter((name) => name !== ""))
+    .pipe(z.array(z.enum(doorNames, aDoorList))),
+  /** Host names, each of which serves one door and nothing else: for clients that drop the path of an address. */
+  COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port").default([]),
+  /** Milliseconds after which a door answers with an error, because its clients give up soon. The search runs on. */
+  COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999").default([
+    "searxng=4500",
+    "tavily=14000",
+  ]),
   /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
   OPS_ALLOWED_HOSTS: hostNames,
   /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
@@ -187,12 +224,18 @@ const settings = z.object({
 
 /** Checks settings that need each other: with only some of them, payments would be taken and never credited. */
 const connected = settings
-  .superRefine(({ STRIPE_SECRET_KEY: key, STRIPE_WEBHOOK_SECRET: secret, PUBLIC_URL: address }, check) => {
+  .superRefine(({ STRIPE_SECRET_KEY: key, STRIPE_WEBHOOK_SECRET: secret, PUBLIC_URL: address, ...sentinel }, check) => {
     const miss = (name: string, other: string) =>
       check.addIssue({ code: "custom", path: [name], message: `required together with ${other}` });
     if (key !== undefined && secret === undefined) miss("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY");
     if (key === undefined && secret !== undefined) miss("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET");
     if (key !== undefined && address === undefined) miss("PUBLIC_URL", "STRIPE_SECRET_KEY");
+    if (sentinel.SENTINEL_USERNAME !== undefined && sentinel.SENTINEL_PASSWORD === undefined)
+      miss("SENTINEL_PASSWORD", "SENTINEL_USERNAME");
+  })
+  .superRefine(({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }, check) => {
+    if (hosts.every((pair) => open.some((name) => pair.startsWith(`${name}=`)))) return;
+    check.addIssue({ code: "custom", path: ["COMPAT_HOSTS"], message: "expected only doors that COMPAT_DOORS names" });
   })
   // API errors contain it, where a path without an origin is of no use.
   .transform(({ TOPUP_URL: topupUrl, ...given }) => ({

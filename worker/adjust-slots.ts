@@ -1,12 +1,13 @@
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
+import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { readBacklog, readWaitingWithinShare } from "../shared/queue/backlog.ts";
-import type { SearchWorker } from "../shared/queue/search-queue.ts";
+import { readWaitingWithinShare } from "../shared/queue/backlog.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
 import type { GoogleEngine } from "./engine/google-engine.ts";
+import type { JobLoop } from "./job-loop.ts";
 
 const shareCheckMs = 25;
 // Searches within shares are about as many as slots, and more only when many organizations start at once. Even then an
@@ -15,7 +16,7 @@ const withinSharesPerSlotMax = 2;
 const concurrencyPerSlotMax = 3;
 
 interface Measured {
-  worker: SearchWorker;
+  jobs: JobLoop;
   /** How long a search occupies a slot, on average. */
   average: { readonly runMs: number };
   google: Pick<GoogleEngine, "callsWaiting" | "callsMax">;
@@ -29,16 +30,11 @@ interface Measured {
  * wait behind the calls of a large organization.
  */
 export function adjustSlots(
-  { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
+  context: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   controller: ConcurrencyController,
-  { worker, average, google, changed }: Measured,
+  { jobs, average, google, changed }: Measured,
 ): void {
-  let concurrency = controller.slots;
-  const setConcurrency = (searches: number) => {
-    if (searches === concurrency) return;
-    concurrency = searches;
-    worker.setConcurrency(searches);
-  };
+  const { metrics, log, shutdown } = context;
   let last: EventLoopUtilization = performance.eventLoopUtilization();
   const run = async () => {
     const now = performance.eventLoopUtilization();
@@ -46,9 +42,9 @@ export function adjustSlots(
     last = now;
     const { slots: slotsBefore, slotsCeiling: ceilingBefore } = controller;
     const load = {
-      taken: worker.peak(),
+      taken: jobs.takePeak(),
       runMs: average.runMs,
-      queued: (await readBacklog(redis)).waiting,
+      queued: jobs.waiting,
       callsWaiting: google.callsWaiting(),
       callsMax: google.callsMax(),
       utilization,
@@ -56,25 +52,52 @@ export function adjustSlots(
     };
     const slots = controller.decide(load);
     metrics.workerSlots.set(slots);
-    metrics.workerSlotsTaken.set(worker.running());
+    metrics.workerSlotsTaken.set(jobs.running);
     if (slots === slotsBefore && controller.slotsCeiling === ceilingBefore) return;
-    setConcurrency(slots);
+    jobs.setConcurrency(slots);
     log.debug({ slots, slotsCeiling: controller.slotsCeiling, ...load }, "slots adjusted");
     await changed();
   };
-  const takeOnTop = async () => {
-    const { slots } = controller;
-    const running = worker.running();
-    if (running < slots) return setConcurrency(slots);
-    const { withinShare, only } = await readWaitingWithinShare(redis);
-    const onTop = Math.max(
-      Math.min(withinShare, slots * withinSharesPerSlotMax - running),
-      Math.min(only, slots * concurrencyPerSlotMax - running),
-    );
-    setConcurrency(onTop > 0 ? running + onTop : slots);
-  };
-  runPeriodically({ name: "shares", pauseMs: shareCheckMs, run: takeOnTop, log, metrics, shutdown });
   runPeriodically({ name: "slots", pauseMs: protocolTimes.slotDoublingMs, run, log, metrics, shutdown });
+  takeOnTop(context, controller, jobs);
+}
+
+/** From the moment at which all slots are taken until one is free. */
+function takeOnTop(
+  { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
+  controller: ConcurrencyController,
+  jobs: JobLoop,
+): void {
+  const warn = throttledWarning(log, "the searches within shares were not counted");
+  let timer: NodeJS.Timeout | undefined;
+  const look = async () => {
+    const { slots } = controller;
+    const { running } = jobs;
+    if (running < slots) {
+      timer = undefined;
+      jobs.setConcurrency(slots);
+      return;
+    }
+    try {
+      const { withinShare, only } = await readWaitingWithinShare(redis);
+      const onTop = Math.max(
+        Math.min(withinShare, slots * withinSharesPerSlotMax - running),
+        Math.min(only, slots * concurrencyPerSlotMax - running),
+      );
+      jobs.setConcurrency(onTop > 0 ? running + onTop : slots);
+    } catch (error) {
+      metrics.backgroundErrors.inc({ where: "shares" });
+      warn(error);
+    }
+    if (timer !== undefined) timer = setTimeout(() => void look(), shareCheckMs);
+  };
+  jobs.whenFull(() => {
+    timer ??= setTimeout(() => void look(), shareCheckMs);
+  });
+  shutdown.register("shares", () => {
+    clearTimeout(timer);
+    timer = undefined;
+  });
 }
 
 function heapShare(): number {

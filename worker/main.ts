@@ -2,6 +2,7 @@ import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
+import { startWatchdog } from "../shared/process/watchdog.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { openDisconnectedSearches } from "./disconnected-searches.ts";
@@ -33,10 +34,14 @@ async function openWorker(context: Context): Promise<void> {
   const disconnectedSearches = openDisconnectedSearches(context);
   const rawAnswers = openRawAnswers(context);
   const running = { ...context, workerId, engine, settlement, disconnectedSearches, rawAnswers, searchLog };
-  const { worker, average } = await takeJobs(running, controller.slots);
+  const { jobs, average } = await takeJobs(running, controller.slots);
   const heartbeat = startHeartbeat(context, workerId, { controller, average });
   // The APIs admit by the slots that they know of.
-  adjustSlots(context, controller, { worker, average, google, changed: heartbeat.report });
+  adjustSlots(context, controller, { jobs, average, google, changed: heartbeat.report });
+  startWatchdog(context, {
+    isStuck: () => jobs.leavesJobsWaiting(),
+    problem: "searches wait, and this worker has free slots and has taken none for 10 s",
+  });
   await startOpsServer(context, {
     port: config.WORKER_OPS_PORT,
     checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },

@@ -8,13 +8,13 @@ import { isTransient } from "../shared/database/transient-errors.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { type PayableCalls, type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
-import { openSearchWorker, type SearchWorker, WorkersLost } from "../shared/queue/search-queue.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { DisconnectedSearches } from "./disconnected-searches.ts";
 import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { AverageRunTime } from "./concurrency-controller.ts";
+import { JobLoop, WorkersLost } from "./job-loop.ts";
 import { isSameOrSubdomain } from "../shared/query/domains.ts";
 import type { Query } from "../shared/query/query.ts";
 import type { Result, ResultType } from "../shared/results.ts";
@@ -43,7 +43,7 @@ type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
 export async function takeJobs(
   context: Context & RunningSearches,
   slots: number,
-): Promise<{ worker: SearchWorker; average: AverageRunTime }> {
+): Promise<{ jobs: JobLoop; average: AverageRunTime }> {
   const average = new AverageRunTime();
   const run = async (job: SearchJob, isRepeated: boolean) => {
     const startedAtMs = performance.now();
@@ -58,10 +58,10 @@ export async function takeJobs(
     else context.log.error({ err: error, requestId }, "unhandled error in a search");
     if (job) await refundFailed(context, job);
   };
-  return {
-    worker: await openSearchWorker(context, { run, failed }, { workerId: context.workerId, concurrency: slots }),
-    average,
-  };
+  const jobs = new JobLoop(context, { run, failed }, { workerId: context.workerId, concurrency: slots });
+  context.shutdown.register("jobs", () => jobs.stop());
+  await jobs.start();
+  return { jobs, average };
 }
 
 async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {

@@ -1,17 +1,38 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
-import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import { readReply, replyInboxKey, type SearchOutcome, type SearchTrace } from "../../shared/queue/replies.ts";
+import {
+  readReply,
+  replyInboxKey,
+  type SearchOutcome,
+  type SearchTrace,
+  sendReply,
+} from "../../shared/queue/replies.ts";
 import type { RedisConnections } from "../../shared/redis/connections.ts";
 
 const readMax = 256;
 const blockMs = protocolTimes.redisBlockMs;
+const retryPauseMs = 100;
 const trimEveryMs = 1_000;
+const checkTimeoutMs = 500;
+
+// What the inbox sends to itself. No request gets it.
+const ownOutcome: SearchOutcome = { kind: "failure", code: "internal_error", details: {} };
+const ownTrace: SearchTrace = {
+  worker: "none",
+  provider: "none",
+  from: "provider",
+  calls: [],
+  costMicroUsd: 0,
+  queueMs: 0,
+  runMs: 0,
+};
 
 /** What a worker sends back for one search. */
 export interface Reply {
@@ -27,6 +48,7 @@ export class ReplyInbox {
   readonly #redis: Redis;
   readonly #warn: (error: unknown) => void;
   #lastId = "0";
+  #idAtLastLook = "0";
   #trimAtMs = 0;
 
   constructor(redis: Redis, warn: (error: unknown) => void) {
@@ -44,9 +66,24 @@ export class ReplyInbox {
     this.#waiting.delete(requestId);
   }
 
-  /** Writes to the inbox without a change. @throws if Redis does not answer, or takes no writes. */
-  async checkWritable(): Promise<void> {
-    await this.#redis.xtrim(this.key, "MINID", "0");
+  /** Sends a reply to itself. @throws if Redis does not answer or takes no writes, or if the reply is not read in time. */
+  async check(): Promise<void> {
+    const requestId = newId("req");
+    const arrival = this.expect(requestId);
+    try {
+      await sendReply(this.#redis, { inbox: this.key, requestId, outcome: ownOutcome, trace: ownTrace });
+      await withTimeout(checkTimeoutMs, arrival);
+    } finally {
+      this.forget(requestId);
+    }
+  }
+
+  /** For the watchdog: whether there are replies of which it has read none since it was asked last. */
+  async leavesRepliesUnread(): Promise<boolean> {
+    const hasReadNone = this.#lastId === this.#idAtLastLook;
+    this.#idAtLastLook = this.#lastId;
+    const [last] = await this.#redis.xrevrange(this.key, "+", "-", "COUNT", 1);
+    return hasReadNone && last !== undefined && last[0] !== this.#lastId;
   }
 
   /**
@@ -67,7 +104,9 @@ export class ReplyInbox {
         if (entries.length > 0) this.#trim();
         else await this.#checkPosition(blocking);
       } catch (error) {
-        if (!stop.aborted) this.#warn(error);
+        if (stop.aborted) return;
+        this.#warn(error);
+        await sleep(retryPauseMs);
       }
     }
   }

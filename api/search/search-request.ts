@@ -49,7 +49,7 @@ export function newSearchRequest(
   };
 }
 
-const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** When a search must be answered, on this process's monotonic clock. */
 export class Deadline {

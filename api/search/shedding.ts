@@ -46,6 +46,7 @@ export class Shedding {
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
   #backlog: Backlog = { waiting: 0, running: 0, turn: 0 };
   #organizations = 0;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #admitted = 0;
   #admittedAtReading = 0;
@@ -71,7 +72,7 @@ export class Shedding {
 
   /** Reads queue, organizations with open searches and capacity, in one round trip. @throws if Redis does not answer. */
   async refresh(): Promise<{ backlog: Backlog; capacity: WorkerCapacity }> {
-    this.#readAtMs = performance.now();
+    this.#askedAtMs = performance.now();
     // A search admitted during the reading may be counted twice, which is safer than not at all.
     const admitted = this.#admitted;
     const nowMs = this.#clock.nowMs();
@@ -84,7 +85,13 @@ export class Shedding {
     this.#organizations = organizations;
     this.#admittedAtReading = admitted;
     this.updateCapacity(capacity);
+    this.#readAtMs = performance.now();
     return { backlog, capacity };
+  }
+
+  /** A readiness check: rejects unless workers and queue were read lately. That there are no workers is a reading too. */
+  async check(): Promise<void> {
+    if (performance.now() - this.#readAtMs > protocolTimes.heartbeatTimeoutMs) throw new Error("not read lately");
   }
 
   /** Counts a search that goes into the queue. */
@@ -110,7 +117,7 @@ export class Shedding {
     if (this.#stopping.aborted) return { openMax: 0, error: unavailable("shutting_down") };
     if (!this.#capacity || this.#capacity.workers === 0) return { openMax: 0, error: unavailable("no_workers") };
     // The periodic reading below makes the same query and logs its errors.
-    if (performance.now() - this.#readAtMs >= protocolTimes.heartbeatReadingMs)
+    if (performance.now() - this.#askedAtMs >= protocolTimes.heartbeatReadingMs)
       void this.refresh().catch(() => undefined);
 
     const { slots, ratePerMs } = this.#capacity;
@@ -162,11 +169,11 @@ export function openShedding({ redis, clock, metrics, log, shutdown, draining, s
   });
   const measured = [metrics.queueDepth, metrics.workersReporting, metrics.queueOldestSeconds];
   const run = async () => {
-    await clock.read(redis);
-    const { backlog, capacity } = await shedding.refresh();
+    const [{ backlog, capacity }] = await Promise.all([shedding.refresh(), clock.read(redis)]);
     metrics.queueDepth.set(backlog.waiting);
     metrics.workersReporting.set(capacity.workers);
-    metrics.queueOldestSeconds.set((await readOldestWaitMs(redis, clock.nowMs())) / 1_000);
+    const oldestMs = backlog.waiting === 0 ? 0 : await readOldestWaitMs(redis, clock.nowMs());
+    metrics.queueOldestSeconds.set(oldestMs / 1_000);
   };
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "shedding", pauseMs, run, measured, log, metrics, shutdown });

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Prints users.acl as an ACL file for Redis or Valkey. A password comes from the environment variable named in users.acl, or from
-# the file in NAME_FILE, one password a line: during a rotation the user has two.
+# Prints users.acl, or the file of this folder in USERS, as an ACL file for Redis or Valkey. A password comes from the environment
+# variable named there, or from the file in NAME_FILE, one password a line: during a rotation the user has two.
 set -euf
 
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 
-# Prints each password of a name as a rule.
+# passwords NAME [DEFAULT]: prints each password as a rule.
 passwords() {
   path=$(printenv "${1}_FILE" || true)
   if [ -n "$path" ]; then values=$(cat "$path"); else values=$(printenv "$1" || true); fi
-  for value in ${values:-?}; do
+  for value in ${values:-${2-}}; do
     case $value in
       *[!A-Za-z0-9_-]*)
         echo "$1: expected letters, digits, - or _" >&2
@@ -25,11 +25,15 @@ while read -r first rest; do
     "" | "#"*) ;;
     user) printf '\nuser %s' "$rest" ;;
     password)
+      rules=$(passwords "$rest" "?")
+      printf %s "$rules"
+      ;;
+    password-if-any)
       rules=$(passwords "$rest")
       printf %s "$rules"
       ;;
     random-password) printf ' >%s' "$(random)" ;;
     *) printf ' %s' "$first${rest:+ $rest}" ;;
   esac
-done < "$(dirname "$0")/users.acl"
+done < "$(dirname "$0")/${USERS:-users.acl}"
 echo

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Starts Redis or Valkey with the users of users.acl: start.sh valkey-server OPTIONS
+# A Sentinel: USERS=sentinel-users.acl start.sh valkey-server sentinel.conf --sentinel
 # It writes the users to USERS_FILE, readable only by the server's user. The compose file puts it on an in-memory file system.
 set -eu
 umask 077

@@ -24,6 +24,7 @@ export const addressSecrets = ["DATABASE_URL", "MIGRATION_DATABASE_URL", "REDIS_
 
 export const secretSettings = [
   ...addressSecrets,
+  "SENTINEL_PASSWORD",
   ...providerSecrets,
   "STRIPE_SECRET_KEY",
   "STRIPE_WEBHOOK_SECRET",

@@ -29,7 +29,8 @@ export function openContext(options: { config: Config; name: string; databaseSiz
   const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
   const isPooled = pooler === "transaction";
   const database = openDatabase({ url, name, isPooled, sizeMax: options.databaseSizeMax, log, shutdown });
-  const connections = new RedisConnections({ url: config.REDIS_URL, log, shutdown });
+  const sentinelLogin = { username: config.SENTINEL_USERNAME, password: config.SENTINEL_PASSWORD };
+  const connections = new RedisConnections({ url: config.REDIS_URL, sentinelLogin, log, shutdown });
   const redis = connections.openCommands(name);
   return { config, log, metrics: openMetrics(), shutdown, database, redis, connections, clock: new Clock() };
 }

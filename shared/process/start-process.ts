@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { type Config, readConfig, StartRefused } from "../config.ts";
+import { readRedisAddress } from "../config/redis-address.ts";
 import { type Context, openContext } from "./context.ts";
 import { refuseUnconfined } from "../database/pool.ts";
 import { loadGazetteer } from "../gazetteer/gazetteer.ts";
@@ -29,7 +30,7 @@ export async function startProcess(options: {
   const context = openContext({ ...options, config, log });
   const { shutdown, redis, database } = context;
   shutdown.onSignals(log);
-  if (new URL(context.config.REDIS_URL).password === "")
+  if (readRedisAddress(context.config.REDIS_URL)?.password === undefined)
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
     await awaitSingleRedis(redis, options.name, log);

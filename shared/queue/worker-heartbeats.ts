@@ -23,8 +23,10 @@ const heartbeat = z.object({
 type Heartbeat = z.infer<typeof heartbeat>;
 
 export async function writeHeartbeat(redis: Redis, workerId: string, own: Heartbeat): Promise<void> {
-  await redis.hset(heartbeatsKey, workerId, JSON.stringify(own));
-  await redis.pexpire(heartbeatsKey, protocolTimes.heartbeatRecordMs);
+  await Promise.all([
+    redis.hset(heartbeatsKey, workerId, JSON.stringify(own)),
+    redis.pexpire(heartbeatsKey, protocolTimes.heartbeatRecordMs),
+  ]);
 }
 
 /** Deletes the heartbeats of workers that died, so that there are as many as workers. @param nowMs by Redis' clock. */

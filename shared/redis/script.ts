@@ -21,16 +21,42 @@ const allowOutOfMemory = "#!lua flags=allow-oom";
 const runCalls = readFileSync(new URL("run-calls.lua", import.meta.url), "utf8");
 const repliesOf = z.array(z.unknown());
 
-// The sendings of all scripts, which share a turn so that each connection writes to its socket once.
-const leaving: (() => void)[] = [];
+/** What a connection sends at the end of this turn of the event loop, and what may wait for that. */
+interface Sendings {
+  leaving: (() => void)[];
+  riding: (() => void)[];
+  timer?: NodeJS.Timeout | undefined;
+}
+const sendingsOf = new WeakMap<Redis, Sendings>();
 
-/** Sends after the input of this turn of the event loop, so that calls that came together leave together. */
-function sendAtEndOfTurn(send: () => void): void {
-  leaving.push(send);
-  if (leaving.length > 1) return;
+function sendingsTo(redis: Redis): Sendings {
+  const known = sendingsOf.get(redis);
+  if (known) return known;
+  const sendings: Sendings = { leaving: [], riding: [] };
+  sendingsOf.set(redis, sendings);
+  return sendings;
+}
+
+/** Sends after the input of this turn of the event loop, so that calls that came together leave with one write. */
+function sendAtEndOfTurn(redis: Redis, send: () => void): void {
+  const sendings = sendingsTo(redis);
+  sendings.leaving.push(send);
+  if (sendings.leaving.length > 1) return;
   setImmediate(() => {
-    for (const next of leaving.splice(0)) next();
+    clearTimeout(sendings.timer);
+    sendings.timer = undefined;
+    for (const next of [...sendings.leaving.splice(0), ...sendings.riding.splice(0)]) next();
   });
+}
+
+/** Sends with what leaves next on this connection, or after so long. */
+function sendWithNext(redis: Redis, send: () => void, withinMs: number): void {
+  const sendings = sendingsTo(redis);
+  sendings.riding.push(send);
+  sendings.timer ??= setTimeout(() => {
+    sendings.timer = undefined;
+    for (const next of sendings.riding.splice(0)) next();
+  }, withinMs);
 }
 
 /**
@@ -63,21 +89,33 @@ export class Script {
    * @throws what this call failed with, whatever becomes of the others in its command; or the error of the connection.
    */
   run(redis: Redis, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.#wait(redis, keys, args, (send) => sendAtEndOfTurn(redis, send));
+  }
+
+  /**
+   * Runs the script where nothing waits for it: with the next script on this connection, so that it costs no message, or after
+   * `withinMs`. @throws as {@link run}.
+   */
+  runWithNext(redis: Redis, keys: readonly string[], args: readonly Argument[], withinMs: number): Promise<unknown> {
+    return this.#wait(redis, keys, args, (send) => sendWithNext(redis, send, withinMs));
+  }
+
+  #wait(
+    redis: Redis,
+    keys: readonly string[],
+    args: readonly Argument[],
+    schedule: (send: () => void) => void,
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const call = { keys, args, resolve, reject };
-      const waiting = this.#waiting.get(redis);
-      if (waiting) {
-        waiting.push(call);
-        return;
-      }
-      this.#waiting.set(redis, [call]);
-      sendAtEndOfTurn(() => this.#sendWaiting(redis));
+      const waiting = this.#waiting.get(redis) ?? [];
+      this.#waiting.set(redis, waiting);
+      waiting.push({ keys, args, resolve, reject });
+      schedule(() => this.#sendWaiting(redis));
     });
   }
 
   #sendWaiting(redis: Redis): void {
-    const calls = this.#waiting.get(redis) ?? [];
-    this.#waiting.delete(redis);
+    const calls = this.#waiting.get(redis)?.splice(0) ?? [];
     while (calls.length > 0) void this.#send(redis, calls.splice(0, countFitting(calls)));
   }
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { chooseCases } from "./cases.ts";
 import { checkYardstick } from "./contestants/yardstick.ts";
+import { evenReport, measureEven } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { measureLatency } from "./latency.ts";
 import { type MemoryOptions, measureMemory } from "./memory.ts";
@@ -47,6 +48,14 @@ export async function latency(
     report: latencyReport,
   });
   if (options.svg !== undefined) writeFileSync(options.svg, drawLatency(measured));
+}
+
+/** `even`: measures searches that come at fixed intervals, and prints two tables. @throws if answers fail. */
+export async function even(options: LoadOptions, output: Output): Promise<void> {
+  await measure(options, output, {
+    measured: () => withRun(output, (run) => measureEven(run, options)),
+    report: evenReport,
+  });
 }
 
 /** `memory`: reads the memory of the processes while they answer searches, and prints a table. @throws if answers fail. */

@@ -6,7 +6,7 @@ import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
-import { compare, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
+import { compare, even, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
 import type { MemoryOptions } from "./memory.ts";
 import { measurePages } from "./pages.ts";
 
@@ -89,6 +89,10 @@ loadCommand(program.command("latency"))
   .action((options: LoadOptions & { svg?: string; providerMs?: number }) =>
     measure((output) => latency(options, output)),
   );
+
+loadCommand(program.command("even"))
+  .description("latency and cost of searches that come evenly, and after steps, with a provider of 500 ms")
+  .action((options: LoadOptions) => measure((output) => even(options, output)));
 
 program
   .command("memory")

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CaseLoad, Contestant, ProcessKind } from "./contestants/contestant.ts";
 import { canMeasureProcesses, cpuUsOf, memoryBytesOf } from "./processes/measure-processes.ts";
-import type { Round } from "./results.ts";
+import type { Idle, Round } from "./results.ts";
 
 // Work after an answer, such as the confirmation of its delivery, belongs to it.
 const settleMs = 200;
@@ -32,10 +32,23 @@ export async function measureRound(contestant: Contestant, load: CaseLoad): Prom
     cpuUs: eachKind(contestant, (kind) => per(before.cpuUs[kind] ?? 0, after.cpuUs[kind] ?? 0)),
     memoryBytes: eachKind(contestant, (_kind, pids) => memoryBytesOf(pids)),
     redisCommands: per(before.redis.commands, after.redis.commands),
+    redisReads: per(before.redis.reads, after.redis.reads),
     redisScriptUs: per(before.redis.scriptUs, after.redis.scriptUs),
     redisDataBytes: after.redis.memoryBytes,
     ...(before.statements !== undefined &&
       after.statements !== undefined && { postgresStatements: per(before.statements, after.statements) }),
+  };
+}
+
+/** Measures what the processes take without a load. */
+export async function measureIdle(contestant: Contestant, seconds: number): Promise<Idle> {
+  const before = await readAll(contestant);
+  await sleep(seconds * 1_000);
+  const after = await readAll(contestant);
+  return {
+    cpuUsPerSecond: eachKind(contestant, (kind) => ((after.cpuUs[kind] ?? 0) - (before.cpuUs[kind] ?? 0)) / seconds),
+    redisReadsPerSecond: (after.redis.reads - before.redis.reads) / seconds,
+    redisCommandsPerSecond: (after.redis.commands - before.redis.commands) / seconds,
   };
 }
 

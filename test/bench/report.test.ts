@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { evenReport } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
 import { type Measured, resultsOf, type Round } from "./results.ts";
@@ -12,6 +13,7 @@ const round = (searchesPerSecond: number, apiUs = 400): Round => ({
   cpuUs: { api: apiUs, worker: 300, redis: 100 },
   memoryBytes: { api: 200_000_000 },
   redisCommands: 40,
+  redisReads: 10,
   redisScriptUs: 100,
   redisDataBytes: 3_000_000,
 });
@@ -85,6 +87,59 @@ test("the latency of a slow provider is reported with the time that the service 
     ["serpmill", "peak", "–", ...figures],
     ["serpmill", "110 %", "990", ...figures],
   ]);
+});
+
+test("even arrivals are reported without the provider's time and the idle processes' cost, and relative to the yardstick", () => {
+  const idle = { cpuUsPerSecond: { api: 2_000, redis: 4_000 }, redisReadsPerSecond: 100, redisCommandsPerSecond: 200 };
+  const [own, floor] = (["serpmill", "yardstick"] as const).map((contestant, at) =>
+    measured(contestant, [], {
+      case: "1 × 1, 10/s",
+      ratePerSecond: 50,
+      idle,
+      rounds: [505, 515, 530].map((p99Ms) => ({ ...round(50), p50Ms: 504 - at, p99Ms: p99Ms - 5 * at })),
+    }),
+  );
+  if (!own || !floor) throw new Error("there are two");
+  const [loaded = "", atRest = ""] = evenReport([own, floor]).split("\n\n");
+  expect(cellsOf(loaded).map((cells) => cells.slice(1, -1))).toEqual([
+    [
+      "1 × 1, 10/s",
+      "serpmill",
+      "4.00",
+      "1.33",
+      "15.0",
+      "1.50",
+      "680",
+      "1.00",
+      "360",
+      "300",
+      "20.0",
+      "–",
+      "8.00",
+      "36.0",
+      "5.00–30.0",
+    ],
+    [
+      "1 × 1, 10/s",
+      "yardstick",
+      "3.00",
+      "–",
+      "10.0",
+      "–",
+      "680",
+      "–",
+      "360",
+      "300",
+      "20.0",
+      "–",
+      "8.00",
+      "36.0",
+      "0.00–25.0",
+    ],
+  ]);
+  expect(cellsOf(atRest).map((cells) => cells.slice(1, -1))).toEqual(
+    ["serpmill", "yardstick"].map((name) => ["1 × 1", name, "2.00", "0.00", "4.00", "0.00", "100"]),
+  );
 });
 
 test("runs without a case in common cannot be compared", () => {

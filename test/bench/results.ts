@@ -20,11 +20,20 @@ const roundSchema = z.object({
   /** Memory at the end, of all processes of a kind together. */
   memoryBytes: byProcess,
   redisCommands: z.number(),
+  redisReads: z.number(),
   redisScriptUs: z.number(),
   redisDataBytes: z.number(),
   postgresStatements: z.number().optional(),
 });
 export type Round = z.infer<typeof roundSchema>;
+
+const idleSchema = z.object({
+  /** CPU per second, of all processes of a kind together. */
+  cpuUsPerSecond: byProcess,
+  redisReadsPerSecond: z.number(),
+  redisCommandsPerSecond: z.number(),
+});
+export type Idle = z.infer<typeof idleSchema>;
 
 const measuredSchema = z.object({
   case: z.string(),
@@ -35,6 +44,8 @@ const measuredSchema = z.object({
   /** The delay of a provider over HTTP, in measurements of latency. */
   providerMs: z.number().optional(),
   rounds: z.array(roundSchema).min(1),
+  /** What the processes took before the load, where that was measured. */
+  idle: idleSchema.optional(),
 });
 export type Measured = z.infer<typeof measuredSchema>;
 

@@ -1,4 +1,7 @@
-/** `npm run drill`: breaks each part of the service under load, and reports which alert came, and after how long. */
+/**
+ * `npm run drill`: breaks each part of the service under load, and reports which alert came, and after how long; or how soon
+ * answers flow again after a failover.
+ */
 import { Command } from "commander";
 import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { say } from "../faults/report.ts";
@@ -6,6 +9,7 @@ import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { hasPrometheus } from "../harness/servers/prometheus.ts";
 import { drills } from "./all.ts";
 import { type Drill, type DrillResult, isPassed } from "./drill.ts";
+import { failoversCommand } from "./failovers/command.ts";
 import { conclusionOf, reportOf } from "./report.ts";
 import { runDrill } from "./run-drill.ts";
 
@@ -57,17 +61,22 @@ async function runSideBySide(chosen: readonly Drill[], stacks: number, interrupt
   return chosen.flatMap((drill) => results.get(drill) ?? []);
 }
 
-const program = new Command("npm run drill --")
+const alerts = new Command("alerts")
   .description(
     "Breaks each part of the service under steady load, with its own servers and processes and a real Prometheus with " +
       "the shipped rules. Reports which alerts came and after how long; exits with 1 if an expected one did not come, or " +
-      "if a total outage paged later than after two minutes.",
+      "if a total outage paged later than after two minutes. This is the command without a name.",
   )
   .option("--only <names...>", `only these drills, of ${drillNames}`)
   .option("--stacks <n>", "how many stacks run drills in parallel", parseWholeNumber(1), stacksDefault)
   .option("--json", "print the results as JSON instead of a table")
   .showHelpAfterError()
   .action(run);
+
+const program = new Command("npm run drill --")
+  .description("Breaks the service under load, and reports what an operator notices.")
+  .addCommand(alerts, { isDefault: true })
+  .addCommand(failoversCommand);
 
 try {
   await program.parseAsync();

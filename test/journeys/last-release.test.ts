@@ -100,6 +100,48 @@ test("an upgrade and a rollback in the documented order fail no search: migratio
   }
 });
 
+test("a migration under load fails no search, and each is charged once, with and without a key", async () => {
+  const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
+  const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
+  try {
+    for (let n = 0; n < 2; n += 1) await service.startWorker({}, upgrade.last);
+    for (let n = 0; n < 2; n += 1) await service.startApi({}, upgrade.last);
+    for (const api of service.apis) await service.until(() => seesWorkers(api));
+    const { token, orgId } = await organizationOfLastRelease(service);
+    const answers: Answer[] = [];
+    const over = new AbortController();
+    let asked = 0;
+    const ask = async () => {
+      while (!over.signal.aborted) {
+        const n = (asked += 1);
+        const key = n % 3 === 0 ? { key: `key-${n}` } : {};
+        answers.push(await service.search(token, { keyword: `load ${n}` }, { api: n % 2, ...key }));
+      }
+    };
+    const asking = Promise.all(Array.from({ length: 24 }, ask));
+    const manyAnswers = () => {
+      const before = answers.length;
+      return service.until(async () => answers.length >= before + 200);
+    };
+    try {
+      await manyAnswers();
+      await migrateToThisRelease({ url: service.databaseUrl });
+      await manyAnswers();
+    } finally {
+      over.abort();
+      await asking;
+    }
+    expect(answers.filter(({ status, body }) => status !== 200 || body.creditsCharged !== 5)).toEqual([]);
+    await service.rest();
+    const kinds = Map.groupBy(await service.ledgerOf(orgId), ({ kind }) => kind);
+    expect([...kinds.keys()].toSorted()).toEqual(["charge", "grant"]);
+    expect(kinds.get("charge")).toHaveLength(answers.length);
+    expect(await faultsOf(service)).toEqual([]);
+  } finally {
+    await service.stop();
+  }
+});
+
 /** A database as the last release's migration leaves it. */
 async function databaseOfLastRelease(): Promise<FreshDatabase> {
   // The first database of a server makes the role as which the processes log in.
@@ -121,14 +163,14 @@ async function databaseOfLastRelease(): Promise<FreshDatabase> {
 async function migrateToThisRelease({ url }: { url: string }): Promise<void> {
   const applied = await migrate(url, { folder: upgrade.migrations });
   if (upgrade.isReleased) return;
-  expect(applied).toHaveLength(1);
+  expect(applied).toHaveLength(3);
   await asOwner(url, (client) => client.query("grant select, insert on colours to serpmill"));
 }
 
-const createdOrganization = z.looseObject({ token: z.string() });
+const createdOrganization = z.looseObject({ orgId: z.string(), token: z.string() });
 
-/** A token that the last release's commands issued, of an organization with credit for every search. */
-async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service): Promise<string> {
+/** An organization with credit for every search, and its token, as the last release's commands made them. */
+async function organizationOfLastRelease({ processDatabaseUrl, redisServer }: Service) {
   const admin = async (...args: string[]) => {
     const environment = { DATABASE_URL: processDatabaseUrl, REDIS_URL: redisServer.url, SERP_PROVIDERS: "sandbox" };
     const { exitCode, stdout, stderr } = await run(join(upgrade.last, "commands/main.ts"), args, environment);
@@ -137,7 +179,7 @@ async function tokenOfLastRelease({ processDatabaseUrl, redisServer }: Service):
   };
   await admin("plan", "set", "wide", "--price", "5", "--limit", "1000000", "--window", "60", "--concurrency", "1000");
   const created = await admin("org", "create", "--name", "Test", "--plan", "wide", "--credit", "1000000");
-  return createdOrganization.parse(created).token;
+  return createdOrganization.parse(created);
 }
 
 /** @returns what callers got who searched all the time, and the API of the last release that serves at the end. */
@@ -145,7 +187,7 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; se
   await service.startWorker({}, upgrade.last);
   let serving = await service.startApi({}, upgrade.last);
   await service.until(() => seesWorkers(serving));
-  const token = await tokenOfLastRelease(service);
+  const { token } = await organizationOfLastRelease(service);
   const answers: Answer[] = [];
   const over = new AbortController();
   const ask = async () => {

@@ -57,8 +57,7 @@ test("a search whose answer comes while only the inbox is silent is answered", a
   expect((await searching).status).toBe(200);
 });
 
-// The second one is BullMQ's own for blocking reads.
-test.each(["serpmill-worker-queue", "{serpmill}:c2VhcmNoZXM="])(
+test.each(["serpmill-worker-queue", "serpmill-worker-wake-ups"])(
   "a search that is enqueued while only the worker's connection %s is silent is answered",
   async (connection) => {
     proxy.replaceHost(connection);

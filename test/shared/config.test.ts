@@ -7,6 +7,7 @@ import {
   readMigrationConfig,
   readEngineConfig,
 } from "../../shared/config.ts";
+import { hostsOf, readRedisAddress } from "../../shared/config/redis-address.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 
 const required = {
@@ -32,13 +33,18 @@ const anAmount = "expected a whole number from 1 to 10000";
 const aPage = "expected a URL that begins with http:// or https://";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
-const aRedis = "expected a URL that begins with redis:// or rediss://";
+const aRedis =
+  "expected a URL that begins with redis:// or rediss://, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 const aProvider = "expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up";
 
 test.each([
   { setting: "DATABASE_URL", value: "mysql://canary:secret@host/db", expected: aPostgres },
   { setting: "DATABASE_URL", value: "canary", expected: aPostgres },
   { setting: "REDIS_URL", value: "http://:canary@host", expected: aRedis },
+  { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:26379,host", expected: aRedis },
+  { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:70000/name", expected: aRedis },
+  { setting: "REDIS_URL", value: "redis+sentinel://:canary@one,,two/name", expected: aRedis },
+  { setting: "REDIS_URL", value: "rediss+sentinel://:100%canary@host/name", expected: aRedis },
   { setting: "HOST", value: "canary host", expected: "expected an address or the name of a host" },
   { setting: "API_PORT", value: "65536", expected: aPort },
   { setting: "API_PORT", value: "-70", expected: aPort },
@@ -158,6 +164,34 @@ test.each([
       .slice(1),
   ).toEqual(missing);
   expect(refusalOf({ ...required, ...publicUrl, ...stripe })).toBeUndefined();
+});
+
+test("a user of the Sentinels needs a password", () => {
+  expect(refusalOf({ ...required, SENTINEL_USERNAME: "serpmill" })).toContain(
+    "SENTINEL_PASSWORD: required together with SENTINEL_USERNAME",
+  );
+});
+
+test.each([
+  {
+    url: "redis+sentinel://api:a%40b@one,[::1]:1/main-1",
+    hosts: "one:26379, [::1]:1",
+    read: { username: "api", password: "a@b", primaryName: "main-1", isEncrypted: false },
+  },
+  {
+    url: "rediss+sentinel://one.example:26380/main",
+    hosts: "one.example:26380",
+    read: { username: undefined, password: undefined, primaryName: "main", isEncrypted: true },
+  },
+  {
+    url: "rediss://:pass@one",
+    hosts: "one:6379",
+    read: { password: "pass", primaryName: undefined, isEncrypted: true },
+  },
+])("REDIS_URL=$url leads to $hosts", ({ url, hosts, read }) => {
+  expect(readConfig({ ...required, REDIS_URL: url }).REDIS_URL).toBe(url);
+  expect(readRedisAddress(url)).toMatchObject(read);
+  expect(hostsOf(url)).toBe(hosts);
 });
 
 test("a TOPUP_URL that is a path is completed with PUBLIC_URL", () => {

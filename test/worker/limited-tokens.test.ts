@@ -80,7 +80,7 @@ test("Redis forgets what a token spent that is revoked, expired or without a lim
   const charge = chargeOf(organizationId, { requestId, tokenId: unlimited });
   const decision = (await decideSettlements(database, [charge])).get(requestId);
   if (!decision?.token) throw new Error("no decision");
-  await settleHolds(redis, organizationId, decision.balance, [{ requestId }], [decision.token]);
+  await settleHolds(redis, organizationId, decision.balance, [{ requestId }], { tokens: [decision.token] });
   await reconcile();
   expect(await fields()).toEqual([limited]);
 

@@ -25,6 +25,7 @@ import { type EngineAnswer, engineErrors } from "./google-engine.ts";
 
 const leaseMs = 2_000;
 const renewEveryMs = 600;
+const releaseWithinMs = 25;
 // For waiting workers to poll, and for equal searches that were enqueued in the meantime.
 const publishedMs = 5_000;
 
@@ -100,13 +101,22 @@ export function keepLeaseAlive(redis: Redis, fingerprint: string, token: string)
   return () => clearInterval(timer);
 }
 
-/** Releases a lease, unless another worker waits for its result: then it stays held until {@link publishResult}. */
+/**
+ * Releases a lease, unless another worker waits for its result: then it stays held until {@link publishResult}. No search waits
+ * for it, so after an answer it leaves with the settlement. After a failure it leaves at once: a repeat must not share that.
+ */
 export async function releaseLease(
   redis: Redis,
   fingerprint: string,
   token: string,
+  { after }: { after: "answer" | "failure" },
 ): Promise<"released" | "awaited" | "lost"> {
-  return releaseReply.parse(await releaseScript.run(redis, [keyOf(fingerprint)], [token, ""]));
+  const [keys, args] = [[keyOf(fingerprint)], [token, ""]];
+  const reply =
+    after === "answer"
+      ? releaseScript.runWithNext(redis, keys, args, releaseWithinMs)
+      : releaseScript.run(redis, keys, args);
+  return releaseReply.parse(await reply);
 }
 
 /** Releases a lease without a result, so that a waiting worker can take over. */

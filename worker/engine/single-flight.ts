@@ -219,7 +219,10 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
     const { answer, atMs, outOfTime } = result;
     if (outOfTime) return releaseWithoutResult(redis, fingerprint, token);
     const isKept = answer.ok && keepMs > 0 && (await hasRedisHeadroom(redis, cacheShareMax));
-    if (!isKept && !hasWaiters && (await releaseLease(redis, fingerprint, token)) !== "awaited") return;
+    if (!isKept && !hasWaiters) {
+      const after = answer.ok ? "answer" : "failure";
+      if ((await releaseLease(redis, fingerprint, token, { after })) !== "awaited") return;
+    }
     await publishResult(redis, fingerprint, { answer, atMs, token, keepMs: isKept ? keepMs : 0 });
   };
 

@@ -13,6 +13,8 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 export interface RedisCounters {
   /** Commands, those within scripts included. */
   commands: number;
+  /** Reads from its connections' sockets; each wakes it once, whatever the number of commands in it. */
+  reads: number;
   scriptUs: number;
   memoryBytes: number;
 }
@@ -63,6 +65,7 @@ export function openRedisCounters(url: string, shutdown: Shutdown): () => Promis
     const scripts = [...commands.matchAll(/^cmdstat_(?:eval|evalsha|fcall):.*?\busec=(\d+)/gm)];
     return {
       commands: numberIn(stats, "total_commands_processed"),
+      reads: numberIn(stats, "total_reads_processed"),
       scriptUs: scripts.reduce((total, [, us]) => total + Number(us), 0),
       memoryBytes: numberIn(memory, "used_memory"),
     };

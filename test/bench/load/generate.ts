@@ -21,12 +21,16 @@ export async function generate(load: Load): Promise<LoadResult> {
   const recorder = new Recorder(load);
   const next = requestsOf(load);
   const ask = askWith(load, recorder);
-  const { ratePerSecond, leadSeconds = 0 } = load;
+  const { ratePerSecond, leadSeconds = 0, leadRatePerSecond = ratePerSecond ?? 0 } = load;
   const seconds = leadSeconds + load.seconds;
   try {
     if (ratePerSecond === undefined)
       await sendInTurn({ seconds, spreadSeconds: leadSeconds / 2, connections, recorder, next, ask });
-    else await new Schedule({ ratePerSecond, seconds, connections, recorder, next, ask }).run();
+    else {
+      const dueAfterMs = dueAfterMsAt({ ratePerSecond, leadSeconds, leadRatePerSecond });
+      const total = Math.round(leadRatePerSecond * leadSeconds + ratePerSecond * load.seconds);
+      await new Schedule({ dueAfterMs, total, seconds, connections, recorder, next, ask }).run();
+    }
     return recorder.result();
   } finally {
     await Promise.all(connections.map((connection) => connection.close()));
@@ -77,8 +81,20 @@ async function sendInTurn({ seconds, spreadSeconds, connections, recorder, next,
   await Promise.all(connections.map(send));
 }
 
+/** When each request of a load is due: at one rate during the lead, and at another one after it. */
+const dueAfterMsAt = (rates: Record<"ratePerSecond" | "leadSeconds" | "leadRatePerSecond", number>) => {
+  const { ratePerSecond, leadSeconds, leadRatePerSecond } = rates;
+  const during = leadSeconds * leadRatePerSecond;
+  return (request: number): number =>
+    request < during
+      ? (request * 1_000) / leadRatePerSecond
+      : leadSeconds * 1_000 + ((request - during) * 1_000) / ratePerSecond;
+};
+
 interface Parts {
-  ratePerSecond: number;
+  /** When a request is due, from the start. */
+  dueAfterMs: (request: number) => number;
+  total: number;
   seconds: number;
   connections: readonly Connection[];
   recorder: Recorder;
@@ -93,14 +109,12 @@ interface Parts {
 class Schedule {
   readonly #parts: Parts;
   readonly #free: Connection[];
-  readonly #total: number;
   readonly #beganAtMs = performance.now();
   #sent = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#free = [...parts.connections];
-    this.#total = Math.round(parts.ratePerSecond * parts.seconds);
   }
 
   /** Resolves when every request is answered, or one has failed, or a minute after the last was due. */
@@ -108,7 +122,7 @@ class Schedule {
     const { recorder, seconds } = this.#parts;
     const giveUpAtMs = this.#beganAtMs + seconds * 1_000 + drainMsMax;
     while (!this.#isOver) {
-      if (performance.now() > giveUpAtMs) return recorder.failed(`${this.#total - this.#sent} were never sent`);
+      if (performance.now() > giveUpAtMs) return recorder.failed(`${this.#parts.total - this.#sent} were never sent`);
       this.#sendDue();
       await sleep(tickMs);
     }
@@ -116,14 +130,14 @@ class Schedule {
 
   get #isOver(): boolean {
     const { connections, recorder } = this.#parts;
-    return recorder.hasFailed || (this.#sent === this.#total && this.#free.length === connections.length);
+    return recorder.hasFailed || (this.#sent === this.#parts.total && this.#free.length === connections.length);
   }
 
   #sendDue(): void {
-    const { ratePerSecond, recorder } = this.#parts;
-    const dueAtMs = (request: number) => this.#beganAtMs + (request * 1_000) / ratePerSecond;
+    const { dueAfterMs, total, recorder } = this.#parts;
+    const dueAtMs = (request: number) => this.#beganAtMs + dueAfterMs(request);
     const nowMs = performance.now();
-    while (this.#sent < this.#total && dueAtMs(this.#sent) <= nowMs && !recorder.hasFailed) {
+    while (this.#sent < total && dueAtMs(this.#sent) <= nowMs && !recorder.hasFailed) {
       const connection = this.#free.pop();
       if (!connection) return;
       recorder.sentLate(nowMs - dueAtMs(this.#sent));

@@ -33,6 +33,8 @@ export const loadSchema = z.object({
   leadSeconds: z.number().optional(),
   /** Requests are due at this rate, whether or not earlier ones are answered. */
   ratePerSecond: z.number().optional(),
+  /** Another rate for the lead. */
+  leadRatePerSecond: z.number().optional(),
 });
 export type Load = z.infer<typeof loadSchema>;
 

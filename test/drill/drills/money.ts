@@ -1,3 +1,4 @@
+import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
 import { savedCard } from "../../harness/fixtures/saved-card.ts";
@@ -53,6 +54,16 @@ export const moneyDrills: readonly Drill[] = [
       const { organizationId } = await stack.service.organization();
       await changeBalance(stack, organizationId, 1);
       return async () => void (await changeBalance(stack, organizationId, -1));
+    },
+  },
+  {
+    name: "ledger-gap",
+    outage: "Redis has a newer balance than Postgres, as after a failover",
+    expects: ["LedgerGap"],
+    begin: async ({ service }) => {
+      const { organizationId } = await service.organization();
+      await service.redis.hset(keysOf(organizationId).balance, { balance: 0, version: 99 });
+      return async () => void (await service.database.query("select close_ledger_gap(id, 'drill') from ledger_gaps"));
     },
   },
   {

@@ -115,7 +115,7 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "silent-redis-unnoticed",
     what: "A Redis connection that has gone silent stays open.",
     caughtBy: testFile("test/journeys/vanished-redis.test.ts"),
-    edits: [inCode("RedisConnections.#connect", replace("socketTimeout: protocolTimes.redisSilenceMs,", ""))],
+    edits: [inCode("common", replace("socketTimeout: protocolTimes.redisSilenceMs,", ""))],
   },
   {
     name: "resync-progress-forgotten",

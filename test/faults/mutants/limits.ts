@@ -6,13 +6,24 @@ export const limitMutants: readonly Mutant[] = [
     name: "limit-never-falls",
     what: "The limit of simultaneous calls stays although the provider refuses calls.",
     caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
-    edits: [inCode("AdaptiveLimit.ended", replace("this.#set(Math.floor(this.#calls * fallTo));", ""))],
+    edits: [
+      inCode(
+        "AdaptiveLimit.ended",
+        replace("const fallen = Math.floor(this.#calls * fallTo);", "const fallen = this.#calls;"),
+      ),
+    ],
   },
   {
     name: "limit-falls-per-refusal",
     what: "Each refusal of one burst lowers the limit of simultaneous calls again.",
     caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
-    edits: [inCode("AdaptiveLimit.ended", replace("startedAtMs <= this.#fellAtMs ||", ""))],
+    edits: [inCode("AdaptiveLimit.ended", replace("began.atMs <= this.#fellAtMs ||", ""))],
+  },
+  {
+    name: "limit-doubles-unanswered",
+    what: "While calls wait, the limit doubles every 50 ms, although the provider has not answered any.",
+    caughtBy: testFile("test/worker/providers/policies/adaptive-limit.test.ts"),
+    edits: [inCode("AdaptiveLimit.#riseQuickly", replace("|| !isKnown", ""))],
   },
   {
     name: "slots-rise-behind-the-limit",
@@ -24,6 +35,6 @@ export const limitMutants: readonly Mutant[] = [
     name: "slots-rise-when-a-search-ends",
     what: "A worker whose concurrency rises takes no further search until one of its searches ends.",
     caughtBy: testFile("test/journeys/slots.test.ts"),
-    edits: [inCode("setConcurrency", replace('worker["mainLoopQueue"]?.add(Promise.resolve(undefined));', ""))],
+    edits: [inCode("JobLoop.setConcurrency", replace("this.#act();", ""))],
   },
 ];

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
-import { type Scope, scopes as allScopes } from "../../../shared/organizations/organizations.ts";
+import { headerScopes, type Scope } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { environmentFor } from "../../harness/processes/supervised-process.ts";
@@ -153,7 +153,7 @@ export class Cluster {
       }[kind];
       const terms = termsOf[kind] ?? {};
       const organization = await this.service.organization({ creditMils: grantedMils, terms });
-      const own = { ...organization, scopes: allScopes };
+      const own = { ...organization, scopes: headerScopes };
       const tokens: Customer["tokens"] = kind === "capped" ? [own, ...(await this.#cap(organization))] : [own];
       this.customers.push({ ...organization, kind, grantedMils, tokens });
     }

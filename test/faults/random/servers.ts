@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, globSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, globSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -8,6 +8,7 @@ import { createProcessLogin } from "../../../shared/database/process-login.ts";
 import { processUrlOf, startPostgres } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
+import { signalPostgres } from "../../harness/servers/signal-postgres.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
 
 const diskMib = 700;
@@ -52,16 +53,7 @@ export class Servers {
 
   /** Signals Postgres and its children, if the system lists them. */
   signalPostgres(signal: NodeJS.Signals): void {
-    const { pid } = this.postgres;
-    const list = `/proc/${pid}/task/${pid}/children`;
-    const children = existsSync(list) ? readFileSync(list, "utf8").split(" ").filter(Boolean).map(Number) : [];
-    for (const one of [pid, ...children]) {
-      try {
-        process.kill(one, signal);
-      } catch {
-        // It has ended.
-      }
-    }
+    signalPostgres(this.postgres.pid, signal);
   }
 
   /** Restarts Postgres if it has stopped by itself. */

@@ -173,8 +173,11 @@ function breakOff(socket: Socket): void {
 function drained(socket: Socket): Promise<void> {
   return new Promise((resolve) => {
     if (socket.destroyed) return resolve();
-    socket.once("drain", resolve);
-    socket.once("close", () => resolve());
+    const go = () => {
+      socket.off("drain", go).off("close", go);
+      resolve();
+    };
+    socket.on("drain", go).on("close", go);
   });
 }
 

@@ -7,8 +7,14 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import type { LocalServer } from "../../../local/local-server.ts";
 
-const startScript = fileURLToPath(new URL("../../../deploy/redis/start.sh", import.meta.url));
-const usualPasswords = { REDIS_API_PASSWORD: "of-the-api", REDIS_WORKER_PASSWORD: "of-the-worker" };
+export const startScript = fileURLToPath(new URL("../../../deploy/redis/start.sh", import.meta.url));
+export const usualPasswords = {
+  REDIS_API_PASSWORD: "of-the-api",
+  REDIS_WORKER_PASSWORD: "of-the-worker",
+  REDIS_REPLICA_PASSWORD: "of-the-replica",
+  REDIS_SENTINEL_PASSWORD: "of-the-sentinels",
+  REDIS_PROXY_PASSWORD: "of-the-proxy",
+};
 
 /**
  * Gives a running Redis the users of deploy/redis, read from what start.sh writes for a server. The test itself still

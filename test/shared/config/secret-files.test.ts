@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { ConfigError, readConfig, readEngineConfig, readMigrationConfig } from "../../../shared/config.ts";
+import { expectedRedisUrl } from "../../../shared/config/redis-address.ts";
 import { fileSettingOf, type SecretSetting, secretSettings } from "../../../shared/config/secret-settings.ts";
 import { readSource } from "../../harness/assertions/sources.ts";
 import { codesIn, page } from "../../docs/markdown.ts";
@@ -17,6 +18,7 @@ const valid: Record<SecretSetting, string> = {
   DATABASE_URL: "postgres://login:canary@localhost/serpmill",
   MIGRATION_DATABASE_URL: "postgres://owner:canary@localhost/serpmill",
   REDIS_URL: "redis://api:canary@localhost:6379",
+  SENTINEL_PASSWORD: "canary",
   SERPAPI_API_KEY: "canary-of-twenty-letters",
   SERPER_API_KEY: "canary",
   DATAFORSEO_LOGIN: "canary@mail.example",
@@ -102,7 +104,7 @@ test("a pipe without a writer is refused and does not block the start", () => {
 
 test("a wrong content is refused by both names, without the content", () => {
   expect(refusalOf(() => readConfig(fromFile("REDIS_URL", fileWith("https://canary"))))).toEqual([
-    "REDIS_URL (from REDIS_URL_FILE): expected a URL that begins with redis:// or rediss://",
+    `REDIS_URL (from REDIS_URL_FILE): ${expectedRedisUrl}`,
   ]);
   expect(refusalOf(() => readConfig(fromFile("STRIPE_SECRET_KEY", fileWith(" sk_test_canary"))))).toEqual([
     "STRIPE_SECRET_KEY (from STRIPE_SECRET_KEY_FILE): expected letters, digits, - or _ that begin with sk_ or rk_",

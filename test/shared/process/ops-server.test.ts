@@ -23,8 +23,15 @@ const both = () => [api, worker];
 
 const ready = { status: 200, body: { ready: true, missing: [] } };
 const missing = (...names: string[]) => ({ status: 503, body: { ready: false, missing: names } });
-const apiWithoutRedis = ["redis", "redis api", "redis identity", "redis queue", "redis api-inbox"];
-const workerWithoutRedis = ["redis", "reported", "redis worker", "redis worker-disconnected", "redis worker-queue"];
+const apiWithoutRedis = ["redis", "workers_read", "redis api", "redis identity", "redis queue", "redis api-inbox"];
+const workerWithoutRedis = [
+  "redis",
+  "reported",
+  "redis worker",
+  "redis worker-disconnected",
+  "redis worker-queue",
+  "redis worker-wake-ups",
+];
 const patience = { timeout: 120_000, interval: 100 };
 
 async function readiness({ opsUrl }: { opsUrl: string }) {
@@ -80,7 +87,7 @@ test("without Postgres a process is live but not ready, its metrics say so, and 
   wayToPostgres.cut();
   await expect.poll(readinessOfBoth, patience).toEqual([missing("postgres"), missing("postgres")]);
   expect(await checksOfBoth()).toEqual([
-    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="serving"}': 1 },
+    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="serving"}': 1, '{check="workers_read"}': 1 },
     { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="reported"}': 1 },
   ]);
   expect(await livenessOfBoth()).toEqual([200, 200]);

@@ -88,3 +88,12 @@ test("a server that takes no writes refuses the whole command, so that the conne
   }
   expect(await push("list", "a")).toEqual(["pushed", 1]);
 });
+
+test("a call that nothing waits for leaves with the next script on its connection, or alone after its time", async () => {
+  const soon = script.runWithNext(redis, ["list"], ["a"], 60_000);
+  await push("list", "b");
+  await soon;
+  expect(await commandsRun()).toBe(1);
+  expect((await redis.lrange("list", 0, -1)).toSorted()).toEqual(["a", "b"]);
+  expect(await script.runWithNext(redis, ["list"], ["c"], 1)).toEqual(["pushed", 3]);
+});

@@ -44,14 +44,14 @@ test("a published answer keeps the keyword that was searched instead, if there i
 
 test("a lease that no other worker waits for is deleted on release", async () => {
   await acquireAs("one");
-  expect(await releaseLease(redis, flight, "one")).toBe("released");
+  expect(await releaseLease(redis, flight, "one", { after: "failure" })).toBe("released");
   expect(await redis.dbsize()).toBe(0);
 });
 
 test("a lease whose result is awaited stays held on release", async () => {
   await acquireAs("one");
   await acquireAs("other");
-  expect(await releaseLease(redis, flight, "one")).toBe("awaited");
+  expect(await releaseLease(redis, flight, "one", { after: "failure" })).toBe("awaited");
   expect(await acquireAs("third")).toEqual({ kind: "held", holder: "one" });
 });
 
@@ -69,9 +69,9 @@ test("a worker that stalled until its lease was another's hands over and publish
 test("a worker that lost its lease cannot release that of the next holder", async () => {
   await acquireAs("one");
   await redis.del(`lease:${flight}`);
-  expect(await releaseLease(redis, flight, "one")).toBe("lost");
+  expect(await releaseLease(redis, flight, "one", { after: "failure" })).toBe("lost");
   await acquireAs("other");
-  expect(await releaseLease(redis, flight, "one")).toBe("lost");
+  expect(await releaseLease(redis, flight, "one", { after: "failure" })).toBe("lost");
   expect(await acquireAs("third")).toEqual({ kind: "held", holder: "other" });
 });
 
@@ -80,7 +80,7 @@ test("after a release without a result, the next holder still knows that workers
   await acquireAs("waiting");
   await releaseWithoutResult(redis, flight, "one");
   expect(await acquireAs("next")).toEqual({ kind: "acquired" });
-  expect(await releaseLease(redis, flight, "next")).toBe("awaited");
+  expect(await releaseLease(redis, flight, "next", { after: "failure" })).toBe("awaited");
 });
 
 test("results stay for five seconds, and cached answers for as long as the cache keeps them", async () => {

@@ -4,17 +4,20 @@ const callsAtStart = 50;
 const callsMin = 1;
 const callsMax = 1_000;
 const stepMs = 1_000;
+const quickStepMs = 50;
 const fallTo = 2 / 3;
 
 /**
  * Discovers how many concurrent calls a provider accepts, by additive increase and multiplicative decrease (AIMD) after a
  * doubling start. The limit belongs to one provider in this process.
  *
- * - **doubling**, from the start: one second after all slots were taken, the limit doubles if they are still taken, or if a
- *   call had to wait.
- * - **rising**, after the first sign of overload: the limit rises by one instead.
- * - A sign of overload lowers the limit by a third, at most once a second. Calls that began before the last decrease do not
- *   count, because they say nothing about the lower limit. So one burst, or one wave of timeouts, lowers it once.
+ * - **doubling**, from the start: 50 ms after a call had to wait, the limit doubles if calls still wait and the provider has
+ *   answered calls that began with as many at once as the limit allows, or if the limit is that of the start. Otherwise one second
+ *   after all slots were taken, if they are still taken, or if a call had to wait.
+ * - **rising**, after the first sign of overload: the limit rises by one a second instead.
+ * - A sign of overload lowers the limit by a third, and at the end of doubling at least to the most calls at once that the
+ *   provider has answered; at most once a second. Calls that began before the last decrease do not count, because they say nothing
+ *   about the lower limit. So one burst, or one wave of timeouts, lowers it once.
  * - At a limit of one, the provider is not refusing the number of calls, so the limit doubles again afterwards.
  *
  * A limit that is not reached does not rise: nothing shows that the provider would accept more.
@@ -22,20 +25,26 @@ const fallTo = 2 / 3;
 export class AdaptiveLimit {
   readonly #changed: (calls: number) => void;
   readonly #isUsedUp: () => boolean;
+  readonly #callsWaiting: () => number;
   #calls = callsAtStart;
   #isDoubling = true;
+  /** The most calls at once, when one began that was answered since the last decrease; before any, the limit of the start. */
+  #answered = callsAtStart;
   #fellAtMs = Number.NEGATIVE_INFINITY;
   #rise: NodeJS.Timeout | undefined;
+  #quickRise: NodeJS.Timeout | undefined;
   /** Whether a call had to wait since the rise was scheduled. */
   #hasWaited = false;
 
   /**
    * @param options.isUsedUp whether as many calls run as the limit allows.
+   * @param options.callsWaiting how many calls wait for a slot.
    * @param options.changed gets each new limit.
    */
-  constructor({ isUsedUp, changed }: { isUsedUp: () => boolean; changed: (calls: number) => void }) {
-    this.#isUsedUp = isUsedUp;
-    this.#changed = changed;
+  constructor(options: { isUsedUp: () => boolean; callsWaiting: () => number; changed: (calls: number) => void }) {
+    this.#isUsedUp = options.isUsedUp;
+    this.#callsWaiting = options.callsWaiting;
+    this.#changed = options.changed;
   }
 
   /** The calls that may run at once. */
@@ -57,22 +66,46 @@ export class AdaptiveLimit {
   waits(): void {
     this.usedUp();
     this.#hasWaited = true;
+    this.#riseQuickly();
   }
 
-  /** Records how a call ended. @param startedAtMs on the clock of `performance.now()`. */
-  ended(outcome: PageOutcome, startedAtMs: number): void {
+  #riseQuickly(): void {
+    const isKnown = this.#calls <= this.#answered;
+    if (!this.#isDoubling || !isKnown || this.#calls >= callsMax) return;
+    this.#quickRise ??= setTimeout(() => {
+      this.#quickRise = undefined;
+      if (this.#callsWaiting() === 0) return;
+      this.#forgetRise();
+      this.#set(this.#calls * 2);
+      this.#riseQuickly();
+    }, quickStepMs).unref();
+  }
+
+  /**
+   * Records how a call ended.
+   * @param began.atMs on the clock of `performance.now()`. @param began.calls how many ran at once then, with this one.
+   */
+  ended(outcome: PageOutcome, began: { atMs: number; calls: number }): void {
+    if (!("failure" in outcome) && began.calls > this.#answered) {
+      this.#answered = began.calls;
+      if (this.#callsWaiting() > 0) this.#riseQuickly();
+    }
     if (!isOverload(outcome)) return;
     const nowMs = performance.now();
-    if (startedAtMs <= this.#fellAtMs || nowMs - this.#fellAtMs < stepMs) return;
+    if (began.atMs <= this.#fellAtMs || nowMs - this.#fellAtMs < stepMs) return;
     this.#fellAtMs = nowMs;
     this.#forgetRise();
-    this.#set(Math.floor(this.#calls * fallTo));
+    const fallen = Math.floor(this.#calls * fallTo);
+    this.#set(this.#isDoubling ? Math.min(fallen, Math.max(this.#answered, callsMin)) : fallen);
     this.#isDoubling = this.#calls === callsMin;
+    this.#answered = 0;
   }
 
   #forgetRise(): void {
     clearTimeout(this.#rise);
+    clearTimeout(this.#quickRise);
     this.#rise = undefined;
+    this.#quickRise = undefined;
     this.#hasWaited = false;
   }
 

@@ -24,8 +24,11 @@ export class Bulkhead {
     this.#metrics = metrics;
     this.#labels = { provider: name };
     if (concurrentCallsMax === "adaptive") {
-      const isUsedUp = () => !this.hasFreeSlot();
-      this.#adaptive = new AdaptiveLimit({ isUsedUp, changed: (calls) => this.#resize(calls) });
+      this.#adaptive = new AdaptiveLimit({
+        isUsedUp: () => !this.hasFreeSlot(),
+        callsWaiting: () => this.#turns.waiting,
+        changed: (calls) => this.#resize(calls),
+      });
     }
     const callsMax = this.#adaptive?.calls ?? Number(concurrentCallsMax);
     this.#callsMax = callsMax;
@@ -105,14 +108,14 @@ export class Bulkhead {
 
   async #counted(call: () => Promise<PageOutcome>, claim: SlotClaim): Promise<PageOutcome> {
     const gauge = this.#metrics.providerCallsRunning;
-    const startedAtMs = performance.now();
     gauge.inc(this.#labels);
     this.#running += 1;
+    const began = { atMs: performance.now(), calls: this.#running };
     this.#turns.started(claim);
     if (!this.hasFreeSlot()) this.#adaptive?.usedUp();
     try {
       const outcome = await call();
-      this.#adaptive?.ended(outcome, startedAtMs);
+      this.#adaptive?.ended(outcome, began);
       return outcome;
     } finally {
       gauge.dec(this.#labels);

@@ -50,15 +50,40 @@ function openBulkhead() {
 const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1_000);
 
 describe("the limit of calls at once", () => {
-  test("doubles each second from 50 up to 1,000 while calls wait, although none ends", async () => {
+  test("doubles while calls wait, although none ends: once after 50 ms, and then each second up to 1,000", async () => {
     const { start, limit, running } = openBulkhead();
     await start(2_000);
+    expect(await limit()).toBe(50);
+    await pass(0.05);
     const seen: unknown[] = [];
-    for (let second = 0; second <= 6; second += 1) {
+    for (let second = 0; second <= 5; second += 1) {
       seen.push([await limit(), running()]);
       await pass(1);
     }
-    expect(seen).toEqual([50, 100, 200, 400, 800, 1_000, 1_000].map((calls) => [calls, calls]));
+    expect(seen).toEqual([100, 200, 400, 800, 1_000, 1_000].map((calls) => [calls, calls]));
+  });
+
+  test("doubles each 50 ms while calls wait and those that began at the limit are answered", async () => {
+    const { start, endAll, limit } = openBulkhead();
+    await start(5_000);
+    const seen: unknown[] = [];
+    for (let steps = 0; steps < 6; steps += 1) {
+      await pass(0.05);
+      seen.push(await limit());
+      await endAll();
+    }
+    expect(seen).toEqual([100, 200, 400, 800, 1_000, 1_000]);
+  });
+
+  test("falls at once to the calls that the provider has answered, when doubling took it far beyond them", async () => {
+    const { start, end, limit } = openBulkhead();
+    await start(1_000);
+    await pass(0.05);
+    for (let calls = 0; calls < 51; calls += 1) await end(); // The last one began as the 51st at once.
+    await pass(2.5);
+    expect(await limit()).toBe(400);
+    await end(refused);
+    expect(await limit()).toBe(51);
   });
 
   test("stays while it is not used up", async () => {

@@ -1,0 +1,91 @@
+import { request as ask, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { listen } from "../stubs/listen.ts";
+
+/** What happens to one request on its way. `after`: the API answers it first, and that answer is lost. */
+export type Fault =
+  | { kind: "pass" | "refuse" | "lose" | "cut" | "cut-after" | "hold" }
+  | { kind: "delay"; ms: number }
+  | {
+      kind: "answer";
+      status: number;
+      after?: boolean | undefined;
+      text?: string | undefined;
+      code?: string | undefined;
+      reason?: string | undefined;
+      retryAfter?: string | undefined;
+      date?: string | undefined;
+    };
+
+/** A request that arrived at the proxy. */
+export interface Arrival {
+  atMs: number;
+  key: string | undefined;
+}
+
+interface Answered {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** An HTTP proxy in front of an API that does a fault to each request in turn, and lets the others pass. */
+export async function startFaultyProxy(target: string, faults: readonly Fault[], always = false) {
+  const arrivals: Arrival[] = [];
+  const listening = await listen((request, response) => {
+    const key = request.headers["idempotency-key"];
+    const fault = faults[arrivals.length] ?? (always ? faults.at(-1) : undefined) ?? { kind: "pass" };
+    arrivals.push({ atMs: performance.now(), key: typeof key === "string" ? key : undefined });
+    void carry(target, fault, request, response).catch(() => response.destroy());
+  });
+  return { ...listening, arrivals };
+}
+
+async function carry(target: string, fault: Fault, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (fault.kind === "refuse") return void request.socket.destroy();
+  const body = await buffer(request);
+  if (fault.kind === "answer" && !fault.after) return invent(fault, response);
+  const answered = await forward(target, request, body);
+  const head = () => response.writeHead(answered.status, answered.headers);
+  switch (fault.kind) {
+    case "answer":
+      return invent(fault, response);
+    case "lose":
+      return void response.destroy();
+    case "hold":
+      return;
+    case "cut":
+      return void head().write(answered.body.subarray(0, answered.body.length / 2), () => response.destroy());
+    case "cut-after":
+      return void head().end(answered.body, () => request.socket.destroy());
+    case "delay":
+      await sleep(fault.ms);
+      return void head().end(answered.body);
+    case "pass":
+      return void head().end(answered.body);
+  }
+}
+
+function invent(fault: Extract<Fault, { kind: "answer" }>, response: ServerResponse): void {
+  const { code, reason, retryAfter, date, text } = fault;
+  const details = reason === undefined ? {} : { reason };
+  const error = { requestId: "req_01m80e03wze4cr8a90msysevh5", error: { code, message: "Invented.", details } };
+  const pause = { ...(retryAfter !== undefined && { "retry-after": retryAfter }), ...(date !== undefined && { date }) };
+  const elsewhere = fault.status === 307 ? { location: "/v1/usage" } : {};
+  response.writeHead(fault.status, { "content-type": "application/json", ...pause, ...elsewhere });
+  response.end(text ?? JSON.stringify(error));
+}
+
+function forward(target: string, { method, url, headers }: IncomingMessage, body: Buffer): Promise<Answered> {
+  const { hostname, port } = new URL(target);
+  return new Promise((resolve, reject) => {
+    const onward = ask({ hostname, port, method, path: url, headers }, (answer) => {
+      buffer(answer).then(
+        (whole) => resolve({ status: answer.statusCode ?? 502, headers: answer.headers, body: whole }),
+        reject,
+      );
+    });
+    onward.on("error", reject).end(body);
+  });
+}

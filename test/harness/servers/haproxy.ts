@@ -1,0 +1,38 @@
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startGuardedProcess } from "../../../local/guarded-process.ts";
+import { readSource } from "../assertions/sources.ts";
+import { GuardedFolder } from "../processes/guarded-folder.ts";
+
+const program = "/usr/sbin/haproxy"; // Where Debian has it.
+
+/** What the titles of tests say where there is none, and they are skipped. */
+export const withoutHaproxy = existsSync(program) ? "" : ` (skipped: no ${program})`;
+
+/**
+ * Starts HAProxy with a shipped configuration.
+ * @param options.config its path in the checkout.
+ * @param options.changes what addresses and ports there become, for each of them.
+ * @returns what stops it.
+ */
+export async function startHaproxy(options: {
+  config: string;
+  changes: Readonly<Record<string, string>>;
+  env?: Record<string, string>;
+}): Promise<{ stop: () => Promise<void> }> {
+  const folder = await GuardedFolder.create("serpmill-haproxy-");
+  const path = join(folder.path, "haproxy.cfg");
+  const text = Object.entries(options.changes).reduce((changed, [from, to]) => {
+    if (!changed.includes(from)) throw new Error(`${options.config} has no ${from}`);
+    return changed.replace(from, to);
+  }, readSource(options.config));
+  await writeFile(path, text);
+  const haproxy = await startGuardedProcess(program, ["-q", "-f", path], { stdio: "ignore", env: options.env ?? {} });
+  return {
+    stop: async () => {
+      await haproxy.stop();
+      folder.remove();
+    },
+  };
+}

@@ -1,0 +1,123 @@
+import { once } from "node:events";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { openLog } from "../../../shared/log.ts";
+import { RedisConnections } from "../../../shared/redis/connections.ts";
+import type { LocalServer } from "../../../local/local-server.ts";
+import { startRedis } from "../../../local/redis.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
+
+/** Two Redis servers behind an address that moves. Connections that are open stay where they are. */
+const log = openLog({ name: "test", level: "silent" });
+const names = ["reads", "writes", "subscribes"];
+
+interface Server extends LocalServer {
+  operator: Redis;
+}
+
+let old: Server;
+let next: Server;
+let address: Proxy;
+let shutdown: Shutdown;
+let connections: RedisConnections;
+let opened: Redis[];
+beforeEach(async () => {
+  [old, next] = await Promise.all([startServer(), startServer()]);
+  address = await startProxy(old.url);
+  shutdown = new Shutdown();
+  connections = new RedisConnections({ url: address.url, log, shutdown });
+  opened = names.map((name) => connections.openBlocking(name));
+  await opened[2]?.subscribe("channel");
+  await eventually(async () => (await allAt(old)) && connections.notReady().length === 0);
+});
+afterEach(async () => {
+  await shutdown.run(log);
+  await address.close();
+  for (const { operator, stop } of [old, next]) {
+    operator.disconnect();
+    await stop();
+  }
+});
+
+async function startServer(): Promise<Server> {
+  const server = await startRedis();
+  return { ...server, operator: new Redis(server.url) };
+}
+
+/** The connections that a server has, by their names. */
+async function namesAt({ operator }: Server): Promise<string[]> {
+  const list = String(await operator.call("CLIENT", "LIST"));
+  return names.filter((name) => list.includes(`name=serpmill-${name} `));
+}
+
+const allAt = async (server: Server) => (await namesAt(server)).length === names.length;
+
+test("a connection that only reads leaves a primary that becomes a replica, and a subscriber subscribes again", async () => {
+  await next.operator.replicaof("127.0.0.1", old.port);
+  for (const [from, to] of [
+    [old, next],
+    [next, old],
+  ] as const) {
+    await to.operator.replicaof("no", "one");
+    address.lead(to.url);
+    await from.operator.replicaof("127.0.0.1", to.port);
+    await eventually(() => allAt(to), 5_000);
+    await eventually(async () => connections.notReady().length === 0, 5_000);
+    expect(await namesAt(from)).toEqual([]);
+    expect(await to.operator.publish("channel", "a message")).toBe(1);
+  }
+});
+
+test("no connection stays at a replica while the address leads there, and each is used once there is a primary", async () => {
+  await old.operator.replicaof("127.0.0.1", next.port);
+  await eventually(async () => connections.notReady().length === names.length);
+  await old.operator.replicaof("no", "one");
+  await eventually(async () => connections.notReady().length === 0);
+  expect(await allAt(old)).toBe(true);
+});
+
+test("where one connection finds another primary, all others follow it", async () => {
+  address.lead(next.url);
+  await old.operator.call("CLIENT", "KILL", "ID", String(await opened[0]?.client("ID")));
+  await eventually(() => allAt(next), 5_000);
+  await eventually(async () => connections.notReady().length === 0, 5_000);
+  expect(await namesAt(old)).toEqual([]);
+});
+
+test("an address that leads to two primaries in turn makes a process unready, and breaks no connection all the time", async () => {
+  let connected = 0;
+  for (const redis of opened) {
+    redis.on("connect", () => {
+      connected += 1;
+      address.lead(connected % 2 === 0 ? next.url : old.url);
+    });
+  }
+  address.lead(next.url);
+  await old.operator.call("CLIENT", "KILL", "ID", String(await opened[0]?.client("ID")));
+  const isDivided = async () => connected === names.length && opened.every(({ status }) => status === "ready");
+  await eventually(isDivided);
+  await eventually(async () => connections.notReady().length > 0);
+  for (let count = 0; count < 100; count += 1) await Promise.all(opened.map((redis) => redis.ping()));
+  expect(connected).toBe(names.length);
+
+  for (const redis of opened) redis.removeAllListeners("connect");
+  address.lead(next.url);
+  await eventually(() => allAt(next));
+  await eventually(async () => connections.notReady().length === 0);
+});
+
+test("a connection that the client library has ended is an uncaught error, which ends a process; one that we close is none", async () => {
+  const listeners = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  const uncaught = once(process, "uncaughtException");
+  const [first, second] = opened;
+  if (!first || !second) throw new Error("no connections");
+  second.disconnect();
+  await once(second, "end");
+  Redis.prototype.disconnect.call(first);
+  const [error] = await uncaught;
+  for (const listener of listeners) process.on("uncaughtException", listener);
+  expect(error).toMatchObject({ message: "the Redis connection reads has ended" });
+});

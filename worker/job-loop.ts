@@ -1,0 +1,331 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
+import type { Redis } from "ioredis";
+import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
+import { waitFor } from "../shared/concurrency/with-timeout.ts";
+import { throttledWarning } from "../shared/log.ts";
+import type { Context } from "../shared/process/context.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
+import { readBacklog } from "../shared/queue/backlog.ts";
+import { prefix, queueKeys, queueName } from "../shared/queue/search-queue.ts";
+import { type SearchJob, searchJob } from "../shared/queue/search-job.ts";
+import { Script } from "../shared/redis/script.ts";
+
+/**
+ * Takes jobs from BullMQ's queue by hand, as https://docs.bullmq.io/patterns/manually-fetching-jobs describes. BullMQ's own loop
+ * takes one job at a time and asks twice more after each: six messages to Redis for a search that comes alone, and here two.
+ * Locks, stalled jobs and the ends of jobs are BullMQ's.
+ *
+ * After each event (a search has ended, a job was added, more searches may run) the worker ends the jobs whose searches have ended
+ * and, in the same message, takes as many as wait and may run; the reply says how many wait then. If none waits, and a search
+ * may run, it waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`.
+ */
+
+// A failed search is refunded and answered, not retried; only the job of a dead worker is taken over. BullMQ reads this from
+// the worker where a job has no options of its own, which would be serialized, stored and parsed for every search.
+const keepJobs: Pick<WorkerOptions, "removeOnComplete" | "removeOnFail"> = {
+  removeOnComplete: { count: 0 },
+  removeOnFail: { age: 3_600, count: 1_000 },
+};
+// Of workers that die with the job. A search that has killed three workers is not given to a fourth.
+const takeOversMax = 2;
+const takenAtOnceMax = 64;
+const retryPauseMs = 1_000;
+// The caller has its answer by then, so the end waits for the next job to be taken, with which it shares a message.
+const endWithinMs = 5;
+
+/** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
+export class WorkersLost extends Error {}
+
+export interface JobHandlers {
+  /** Runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before. */
+  run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
+  /** Gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if it is not readable. */
+  failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
+}
+
+// BullMQ sets a marker with every job that it takes, which would wake each idle worker for no job.
+const unreadMarker = `${queueKeys.marker}-unread`;
+
+/** BullMQ's worker without its loop: it has no connection on which that loop would block, and wakes no other worker. */
+class ManualWorker extends Worker {
+  protected override createBackend(): void {
+    this.backend = this.backendFactory(this.name, this.opts, { withBlockingConnection: false });
+    this.backend.keys["marker"] = unreadMarker;
+  }
+
+  get locks(): typeof this.lockManager {
+    return this.lockManager;
+  }
+
+  /** The job in BullMQ's reply to the end of another one, if there was one to take. */
+  async jobIn(reply: unknown, token: string): Promise<Job | undefined> {
+    if (!Array.isArray(reply)) return undefined;
+    // BullMQ does not say the types of the reply, which it reads in the same way.
+    const [data, id] = reply as [JobJson?, string?];
+    return this.nextJobFromJobData(data, id, token);
+  }
+}
+
+const wakeOthersScript = Script.endingWork("wakeOthers", new URL("wake-others.lua", import.meta.url));
+
+interface EndedJob {
+  job: Job;
+  token: string;
+  failure: Error | undefined;
+}
+
+export class JobLoop {
+  readonly #worker: ManualWorker;
+  readonly #redis: Redis;
+  /** On which the worker takes and ends jobs. */
+  readonly #commands: Redis;
+  /** On which the loop waits for jobs. */
+  readonly #wakeUps: Redis;
+  readonly #handlers: JobHandlers;
+  readonly #warn: (error: unknown) => void;
+  readonly #running = new InFlightEntries<{ job: Job; token: string }>();
+  readonly #ended: EndedJob[] = [];
+  readonly #idle = Promise.withResolvers<void>();
+  #concurrency: number;
+  #peak = 0;
+  #taken = 0;
+  #takenAtLastLook = 0;
+  /** Jobs that waited when the loop last took some. */
+  #waiting = 1;
+  #asked = 0;
+  #ending = 0;
+  #endTimer: NodeJS.Timeout | undefined;
+  #isActing = false;
+  /** Jobs that it has asked for. */
+  #expected = 0;
+  /** Messages by which it takes jobs or waits for one, without their replies. */
+  #asking = 0;
+  #isStopping = false;
+  #whenFull: () => void = () => undefined;
+
+  /**
+   * @param options.workerId the name of the worker in its jobs.
+   * @param options.concurrency searches at once, until it is set anew.
+   */
+  constructor(
+    { connections, redis, metrics, log }: Pick<Context, "connections" | "redis" | "metrics" | "log">,
+    handlers: JobHandlers,
+    { workerId, concurrency }: { workerId: string; concurrency: number },
+  ) {
+    this.#redis = redis;
+    this.#handlers = handlers;
+    this.#concurrency = concurrency;
+    const warn = throttledWarning(log, "worker error");
+    this.#warn = (error) => {
+      metrics.backgroundErrors.inc({ where: "worker" });
+      warn(error);
+    };
+    this.#commands = connections.openBlocking("worker-queue");
+    this.#wakeUps = connections.openBlocking("worker-wake-ups");
+    this.#worker = new ManualWorker(queueName, null, {
+      connection: this.#commands,
+      prefix,
+      name: workerId,
+      lockDuration: protocolTimes.jobLockMs,
+      stalledInterval: protocolTimes.stallCheckIntervalMs,
+      maxStalledCount: takeOversMax,
+      autorun: false,
+      ...keepJobs,
+    });
+    this.#worker.on("error", this.#warn);
+    this.#worker.on("stalled", () => this.#look());
+  }
+
+  /** Searches that run. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** The most searches that ran at once since it was asked last. */
+  takePeak(): number {
+    const seen = this.#peak;
+    this.#peak = this.#running.size;
+    return seen;
+  }
+
+  /** The jobs that waited in the queue when it last took some. */
+  get waiting(): number {
+    return Math.max(0, this.#waiting);
+  }
+
+  /** For the watchdog: whether jobs wait and it may take some, but has taken none since it was asked last. */
+  async leavesJobsWaiting(): Promise<boolean> {
+    const hasTakenNone = this.#taken === this.#takenAtLastLook;
+    this.#takenAtLastLook = this.#taken;
+    const mayTake = !this.#isStopping && this.#running.size < this.#concurrency;
+    return hasTakenNone && mayTake && (await readBacklog(this.#redis)).waiting > 0;
+  }
+
+  /** Has this called each time a search takes the last slot. */
+  whenFull(act: () => void): void {
+    this.#whenFull = act;
+  }
+
+  /** Looks whether a job waits, although no marker says so. */
+  #look(): void {
+    this.#waiting = Math.max(this.#waiting, 1);
+    this.#act();
+  }
+
+  /** Sets how many searches may run at once. Those beyond a lower number end normally. */
+  setConcurrency(searches: number): void {
+    this.#concurrency = searches;
+    this.#act();
+  }
+
+  /** Takes jobs until {@link stop}. @throws if Redis refuses what BullMQ asks at first, as to a user who may not run INFO. */
+  async start(): Promise<void> {
+    await this.#worker.waitUntilReady();
+    await this.#worker.startStalledCheckTimer();
+    this.#worker.locks.start();
+    this.#act();
+  }
+
+  /**
+   * Takes no further job, finishes what ends in time and hands the rest back, for another worker to start at once.
+   */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#act();
+    this.#wakeUps.disconnect();
+    // The marker may have been on its way to this worker.
+    void this.#commands.zadd(queueKeys.marker, 0, "0").catch(() => undefined);
+    const { ended } = await waitFor(this.#finish(), { timeoutMs: protocolTimes.jobDrainMs });
+    // If this process still decides one of them, it decides the same as the worker that takes it over.
+    if (ended !== "done") await Promise.allSettled(this.#running.values().map((entry) => this.#handBack(entry)));
+  }
+
+  async #finish(): Promise<void> {
+    this.#resolveIfIdle();
+    await this.#idle.promise;
+    await this.#worker.close();
+  }
+
+  #resolveIfIdle(): void {
+    if (this.#isStopping && this.#running.size + this.#ended.length + this.#ending + this.#expected === 0)
+      this.#idle.resolve();
+  }
+
+  async #handBack({ job, token }: { job: Job; token: string }): Promise<void> {
+    this.#running.delete(job.id ?? "");
+    await job.moveToWait(token);
+    await this.#commands.zadd(queueKeys.marker, 0, "0");
+  }
+
+  /** Acts at the end of this turn of the event loop, so that what happens in the same turn shares a message. */
+  #act(): void {
+    if (this.#isActing) return;
+    this.#isActing = true;
+    setImmediate(() => {
+      this.#isActing = false;
+      const free = this.#isStopping ? 0 : this.#concurrency - this.#running.size - this.#expected;
+      const jobs = Math.min(free, this.#waiting, takenAtOnceMax);
+      if (jobs > 0) void this.#ask(this.#exchange(this.#ended.splice(0), jobs));
+      else if (this.#isStopping) this.#endJobs();
+      else if (this.#ended.length > 0) this.#endTimer ??= setTimeout(() => this.#endJobs(), endWithinMs);
+      if (free > 0 && this.#waiting === 0 && this.#asking === 0) void this.#ask(this.#wakeUp());
+    });
+  }
+
+  /** Ends the jobs whose searches have ended without taking others. */
+  #endJobs(): void {
+    clearTimeout(this.#endTimer);
+    this.#endTimer = undefined;
+    for (const end of this.#ended.splice(0)) void this.#endJob(end, false).catch(this.#warn);
+  }
+
+  async #ask(request: Promise<void>): Promise<void> {
+    this.#asking += 1;
+    try {
+      await request;
+    } catch (error) {
+      if (!this.#isStopping) this.#warn(error);
+      this.#waiting = 1;
+      await sleep(retryPauseMs, undefined, { ref: false });
+    }
+    this.#asking -= 1;
+    this.#act();
+  }
+
+  async #wakeUp(): Promise<void> {
+    await this.#wakeUps.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
+    this.#waiting = 1; // Or none, if the wait timed out or another worker was faster.
+  }
+
+  /**
+   * Ends jobs, takes up to so many and starts their searches. @throws if one could not be ended or taken, after it has started the
+   * others.
+   */
+  async #exchange(ended: readonly EndedJob[], jobsMax: number): Promise<void> {
+    this.#waiting -= jobsMax;
+    this.#expected += jobsMax;
+    // An end that takes the next job costs Redis less than an end and a take.
+    const ends = ended.map((end, at) => this.#endJob(end, at < jobsMax));
+    const takes = Array.from({ length: Math.max(0, jobsMax - ended.length) }, () => this.#takeJob());
+    // BullMQ's commands leave within this turn of the event loop and a script at its end, on the same connection.
+    const { waiting, waitingByTurn, marker } = queueKeys;
+    const left = wakeOthersScript.run(this.#commands, [waiting, waitingByTurn, marker], []);
+    const [counted, ...rest] = await Promise.allSettled([left, ...ends, ...takes]);
+    this.#expected -= jobsMax;
+    this.#resolveIfIdle();
+    if (counted.status === "fulfilled") this.#waiting = Number(counted.value);
+    for (const result of [counted, ...rest]) if (result.status === "rejected") throw result.reason;
+  }
+
+  async #takeJob(): Promise<void> {
+    this.#asked += 1;
+    const token = `${this.#worker.id}:${this.#asked}`;
+    const job = await this.#worker.getNextJob(token, { block: false });
+    if (job) void this.#run(job, token);
+  }
+
+  async #endJob({ job, token, failure }: EndedJob, takesNext: boolean): Promise<void> {
+    this.#ending += 1;
+    try {
+      if (failure) {
+        await job.moveToFailed(failure, token, false);
+        return;
+      }
+      const taken = await this.#worker.jobIn(await job.moveToCompleted("", token, takesNext), token);
+      if (taken) void this.#run(taken, token);
+    } finally {
+      this.#ending -= 1;
+      this.#resolveIfIdle();
+    }
+  }
+
+  /** Never rejects. */
+  async #run(job: Job, token: string): Promise<void> {
+    const id = job.id ?? "";
+    const running = { job, token };
+    this.#running.set(id, running);
+    this.#taken += 1;
+    this.#peak = Math.max(this.#peak, this.#running.size);
+    this.#worker.locks.trackJob(id, token, Date.now());
+    if (this.#running.size >= this.#concurrency) this.#whenFull();
+    const failure = await this.#search(job);
+    if (this.#running.get(id) !== running) return; // It was handed back.
+    this.#running.delete(id);
+    this.#worker.locks.untrackJob(id);
+    if (failure) void this.#handlers.failed(failure, job.id, searchJob.safeParse(job.data).data);
+    this.#ended.push({ ...running, failure });
+    this.#act();
+  }
+
+  async #search(job: Job): Promise<Error | undefined> {
+    // BullMQ gives a job that lost too many workers to a further one, which has to fail it.
+    if (job.deferredFailure) return new WorkersLost(job.deferredFailure);
+    try {
+      await this.#handlers.run(searchJob.parse(job.data), job.attemptsStarted > 1);
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+}
