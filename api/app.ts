@@ -1,9 +1,10 @@
-import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from "express";
 import type { Config } from "../shared/config.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import type { Billing } from "./billing/billing.ts";
 import { isBillingPath } from "./billing/frame/send-error-page.ts";
+import { handleLlmsText } from "./docs/llms-text.ts";
 import { handleOpenApiDocument } from "./docs/openapi-document.ts";
 import { referencePaths, serveReference } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
@@ -26,13 +27,15 @@ export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpPart
   /** Undefined if the operator has set up no payments. */
   stripeWebhook: Handler | undefined;
   billing: Billing;
+  /** Undefined if the operator has opened none. */
+  doors: RequestHandler | undefined;
   /** Aborted when the process shuts down. */
   draining: AbortSignal;
 }
 
 /** The API's table of contents: each path with its method and handler. `billing.ts` has those of the account. All else is 404 or 405. */
 export function createApp(parts: AppParts): Express {
-  const { config, log, metrics, draining, stripeWebhook, billing } = parts;
+  const { config, log, metrics, draining, stripeWebhook, billing, doors } = parts;
   const app = express();
   app.disable("x-powered-by").disable("etag").enable("case sensitive routing").enable("strict routing");
   app.set("query parser", "simple").set("trust proxy", config.TRUSTED_PROXIES);
@@ -43,6 +46,7 @@ export function createApp(parts: AppParts): Express {
     next();
   });
 
+  if (doors) app.use(doors);
   route(app, "POST", "/v1/serp/search", handleSearch(parts));
   route(app, "GET", "/v1/usage", handleUsage(parts));
   // The protocol's SDK takes 10 MB, and many installations have no agents.
@@ -59,6 +63,7 @@ export function createApp(parts: AppParts): Express {
   route(app, "GET", "/", landing.page);
   for (const file of landing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
   route(app, "GET", "/openapi.json", handleOpenApiDocument());
+  route(app, "GET", "/llms.txt", handleLlmsText(config));
   const reference = serveReference();
   for (const path of referencePaths) route(app, "GET", path, reference);
 
@@ -75,7 +80,8 @@ export function createApp(parts: AppParts): Express {
       : toCallerError(log, requestScopeOf(response).requestId, error);
     // The status line has been sent, so only a broken connection can report the error.
     if (response.headersSent) return void response.destroy();
-    if (isBillingPath(request.path)) return billing.sendError(request, response, callerError);
+    const isAtDoor = requestScopeOf(response).errorForm !== undefined;
+    if (!isAtDoor && isBillingPath(request.path)) return billing.sendError(request, response, callerError);
     recordError(response, callerError);
     sendError(request, response, callerError);
   });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "../shared/errors.ts";
 import { requestId } from "../shared/ids.ts";
-import { scopes } from "../shared/organizations/organizations.ts";
+import { headerScopes } from "../shared/organizations/organizations.ts";
 import { depthMax } from "../shared/query/depth.ts";
 import { candidatesMax } from "../shared/query/locations.ts";
 import { issuesMax } from "../shared/errors/issues.ts";
@@ -113,7 +113,7 @@ export const errorDefinitions = {
           .literal("scope")
           .exactOptional()
           .meta({ description: "Present if the token is valid, but lacks the scope that the operation needs." }),
-        scope: z.enum(scopes).exactOptional().meta({ description: "The scope that is missing; with `reason`." }),
+        scope: z.enum(headerScopes).exactOptional().meta({ description: "The scope that is missing; with `reason`." }),
       })
       .meta({ description: "Empty for a token that is missing, malformed, unknown, expired or revoked." }),
   ),

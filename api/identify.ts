@@ -31,13 +31,18 @@ const ownFailures = new Set<string>(codes.filter((code) => errors[code].status >
  * @throws {CallerError} the errors of {@link Authenticate}, `rate_limited` after too many refused requests, and those of
  * {@link requireScope}.
  */
-export type Identify = (request: IncomingMessage, response: ServerResponse, scope: Scope | "any") => Promise<Caller>;
+export type Identify = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  scope: Scope | "any",
+  sent?: SentToken,
+) => Promise<Caller>;
 
 export function openIdentify(authenticate: Authenticate): Identify {
   const refused = new RefusedRequests();
-  return async (request, response, scope) => {
+  return async (request, response, scope, sent) => {
     const { logFields } = requestScopeOf(response);
-    const caller = await authenticate(request);
+    const caller = await authenticate(request, sent);
     logCaller(response, caller);
     refused.check(caller);
     response.once("close", () => {
@@ -77,12 +82,17 @@ function isServed(outcome: string | undefined): boolean {
   return outcome === "answered" || (outcome !== undefined && ownFailures.has(outcome));
 }
 
+/** The token that a request sent elsewhere than in the header Authorization, if any. */
+export interface SentToken {
+  token: string | undefined;
+}
+
 /**
- * Finds the caller of a request by its bearer token.
+ * Finds the caller of a request by its token.
  * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer, or if too
  * many tokens wait that this process has not seen lately.
  */
-export type Authenticate = (request: IncomingMessage) => Promise<Caller>;
+export type Authenticate = (request: IncomingMessage, sent?: SentToken) => Promise<Caller>;
 
 /** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
 export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;
@@ -126,8 +136,7 @@ export function openAuthentication(parts: AuthenticationParts): {
     return caller;
   };
   const refusals = new RefusalRate();
-  const authenticate: Authenticate = async (request) => {
-    const token = readBearerToken(request);
+  const authenticate: Authenticate = async (request, { token } = { token: readBearerToken(request) }) => {
     try {
       if (!token || !isTokenShaped(token)) throw new CallerError("unauthenticated");
       return await findByTokenHash(hashToken(token).toString("hex"));

@@ -19,8 +19,8 @@ export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAF
   return (text: string): number | "none" => (text === "none" ? text : parse(text));
 }
 
-/** Parses the id of an organization (`org_…`), a token (`tok_…`) or an event of a webhook (`evt_…`). */
-export function parseId(prefix: "org" | "tok" | "evt") {
+/** Parses the id of an organization (`org_…`), a token (`tok_…`), an event of a webhook (`evt_…`) or a gap of the ledger (`gap_…`). */
+export function parseId(prefix: "org" | "tok" | "evt" | "gap") {
   return (text: string): string => {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
     throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);

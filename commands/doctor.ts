@@ -3,9 +3,11 @@ import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { ConfigError, type EngineConfig, type ProviderName, readConfig } from "../shared/config.ts";
+import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { canBecomeMore } from "../shared/database/process-login.ts";
+import { readRedisAddress } from "../shared/config/redis-address.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { readOldestWaitMs } from "../shared/queue/backlog.ts";
 import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
@@ -18,6 +20,7 @@ import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type 
 // Deadlines are times of Redis' clock. The other clocks only show in logs and in the ledger.
 const clockDifferenceMaxMs = 1_000;
 const longWaitMs = 5_000;
+const gapsShownMax = 20;
 const redisTimeoutMs = 3_000;
 const oldestVersions = { postgres: 15, redis: 7 };
 /** The share of maxmemory from which Redis counts as almost full. */
@@ -30,7 +33,7 @@ interface Report {
 
 /** What the doctor found out about one part. Searches are served despite a `warning`, and not with an `error`. */
 interface Finding {
-  part: "settings" | "postgres" | "redis" | "clocks" | "workers" | "providers" | "plans";
+  part: "settings" | "postgres" | "ledger" | "redis" | "clocks" | "workers" | "providers" | "plans";
   state: "ok" | "warning" | "error";
   found: string;
   /** How to fix it; null if there is nothing to do. */
@@ -93,10 +96,12 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
   const workers = clock ? await examineWorkers(redis, clock) : [];
   const isReadable = postgres.findings.every(({ state }) => state !== "error");
   const plans = isReadable ? await examinePlans(database, config.SERP_PROVIDERS) : [];
+  const ledger = isReadable ? await examineGaps(database) : [];
   const aheadMs = { Postgres: postgres.aheadMs, Redis: clock && clock.nowMs() - Date.now() };
   return toReport([
     ok("settings", "all valid"),
     ...postgres.findings,
+    ...ledger,
     ...inRedis.findings,
     examineClocks(aheadMs),
     ...workers,
@@ -261,7 +266,7 @@ function examinePersistence(info: Info): Finding {
 }
 
 function examinePassword(url: string): Finding {
-  if (new URL(url).password !== "") return ok("redis", "requires a password");
+  if (readRedisAddress(url)?.password !== undefined) return ok("redis", "requires a password");
   return warning("redis", "requires no password", "Give it users: docs/operating/datastores.md#users");
 }
 
@@ -305,6 +310,19 @@ function examineProvider({ provider, problem, balance }: ProviderHealth, isServe
   if (provider === "sandbox")
     return warning("providers", "sandbox makes answers up", "Set SERP_PROVIDERS before you charge for answers.");
   return ok("providers", balance === null ? provider : `${provider}, ${balance} left`);
+}
+
+/** Entries that Postgres lost, by organization. Searches are served all the same. @throws if Postgres does not answer. */
+async function examineGaps(database: Database): Promise<Finding[]> {
+  const { gaps, organizations, mils } = await countOpenGaps(database);
+  if (gaps === 0) return [ok("ledger", "no entries were lost")];
+  const shown = await listOpenGaps(database, gapsShownMax);
+  const advice = "See npm run admin -- ledger gaps, and docs/operating/runbook.md#ledgergap.";
+  const all = `entries of ${organizations} organizations were lost, ${mils} mils in all`;
+  return [
+    warning("ledger", all, advice),
+    ...shown.map((gap) => warning("ledger", `${gap.organizationId} ${gap.mils} mils, ${gap.gapId}`, advice)),
+  ];
 }
 
 /** Plans that sell searches below what the configured providers take for them. @throws if Postgres does not answer. */

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { changeLimitsRecorded } from "../api/organizations/audited-changes.ts";
 import { type changeLimits, type LimitChange, readOwnLimits } from "../api/organizations/limits.ts";
-import { type Excess, LimitsTooHigh } from "../api/tokens/token-family.ts";
+import { DayLimitRequired, type Excess, LimitsTooHigh } from "../api/tokens/token-family.ts";
 import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused } from "./refusals.ts";
@@ -42,11 +42,14 @@ async function change(context: CommandContext, owner: Owner, id: string, wanted:
   const changed = await inTransaction(context.database, (transaction) =>
     changeLimitsRecorded(transaction, { actor: context.actor }, { owner, id }, wanted),
   ).catch((error: unknown) => {
+    if (error instanceof DayLimitRequired) throw new CommandRefused(dayLimitRequired);
     throw error instanceof LimitsTooHigh ? new CommandRefused(error.excesses.map(tooHigh).join(" ")) : error;
   });
   if (changed) await announceIdentityChange(context);
   return changed;
 }
+
+export const dayLimitRequired = "--day: expected mils. A token with the scope door always has a daily limit.";
 
 const tooHigh = ({ field, boundMils, tokenId }: Excess) =>
   `--${field}: expected at most ${boundMils} mils, the limit of ${tokenId}, which made this token.`;

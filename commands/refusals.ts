@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { type Config, StartRefused } from "../shared/config.ts";
+import { hostsOf } from "../shared/config/redis-address.ts";
 import type { Database } from "../shared/database/pool.ts";
 import type { Querying } from "../shared/database/transaction.ts";
 import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts";
@@ -61,17 +62,18 @@ export async function requireRedis({ redis, config }: { redis: Redis; config: Ad
 
 type Addresses = Pick<Config, "DATABASE_URL" | "REDIS_URL">;
 
-const outOfReach = (name: string, setting: keyof Addresses, usualPort: string) => (config: Addresses, reason: string) =>
-  new OutOfReach(
-    `${name} at ${addressOf(config[setting], usualPort)} is unreachable: ${reason}. Check ${setting}, and that the server runs and is reachable.`,
-  );
-const postgresOutOfReach = outOfReach("Postgres", "DATABASE_URL", "5432");
-const redisOutOfReach = outOfReach("Redis", "REDIS_URL", "6379");
+const outOfReach =
+  (name: string, setting: keyof Addresses, addressOf: (url: string) => string) => (config: Addresses, reason: string) =>
+    new OutOfReach(
+      `${name} at ${addressOf(config[setting])} is unreachable: ${reason}. Check ${setting}, and that the server runs and is reachable.`,
+    );
+const postgresOutOfReach = outOfReach("Postgres", "DATABASE_URL", postgresAddress);
+const redisOutOfReach = outOfReach("Redis", "REDIS_URL", hostsOf);
 
-/** Host and port alone. A Postgres URL may name a folder of sockets as its parameter `host`. */
-function addressOf(url: string, usualPort: string): string {
+/** Host and port alone. The URL may name a folder of sockets as its parameter `host`. */
+function postgresAddress(url: string): string {
   const { hostname, port, searchParams } = new URL(url);
-  return searchParams.get("host") ?? `${hostname || "localhost"}:${port || usualPort}`;
+  return searchParams.get("host") ?? `${hostname || "localhost"}:${port || "5432"}`;
 }
 
 /** The first line. An error of a name with several addresses has a message in each of its errors only. */

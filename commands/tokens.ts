@@ -5,6 +5,7 @@ import { type Scope, scopes } from "../shared/organizations/organizations.ts";
 import { issueRecorded as issueWithEntry, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import { dayLimitRequired } from "./limits.ts";
 import { formatResult } from "./format-result.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
@@ -18,6 +19,8 @@ interface IssueOptions {
   name?: string;
   scopes: Scope[];
   expires?: number;
+  day?: number;
+  month?: number;
 }
 
 export function addTokenCommands(program: Command, run: RunCommand, terminal: Terminal): void {
@@ -32,8 +35,10 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "usage",
     ])
     .option("--expires <days>", "days until it expires (default: never)", parseWholeNumber(1, daysMax))
-    .action((orgId: string, { expires: expiresInDays, ...terms }: IssueOptions) =>
-      run((context) => issue(context, orgId, { ...terms, expiresInDays })),
+    .option("--day <mils>", "the most that it may spend in a UTC day (default: no limit)", parseWholeNumber(0))
+    .option("--month <mils>", "the most that it may spend in a calendar month (default: no limit)", parseWholeNumber(0))
+    .action((orgId: string, { expires: expiresInDays, day: dayMils, month: monthMils, ...terms }: IssueOptions) =>
+      run((context) => issue(context, orgId, { ...terms, expiresInDays, dayMils, monthMils })),
     );
   token
     .command("list")
@@ -60,7 +65,11 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     );
 }
 
-async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
+async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms & { scopes: Scope[] }) {
+  if (terms.scopes.includes("door")) {
+    if (terms.scopes.length > 1) throw new CommandRefused("--scopes: expected door alone, or without it.");
+    if (terms.dayMils === undefined) throw new CommandRefused(dayLimitRequired);
+  }
   return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
 }
 

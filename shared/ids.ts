@@ -14,7 +14,8 @@ export type IdPrefix =
   | "mcp"
   | "whk"
   | "evt"
-  | "pay";
+  | "pay"
+  | "gap";
 
 const digits = "0123456789abcdefghjkmnpqrstvwxyz";
 const digitCount = 26;

@@ -3,7 +3,7 @@ import { pino, type Logger } from "pino";
 export type Log = Logger;
 
 // Lines are buffered at most this long: a write for each line would cost as much as a round trip to Redis.
-const flushEveryMs = 100;
+const flushAfterMs = 100;
 const bufferBytes = 8_192;
 // A second line of defence: no caller may log a secret at all. Deeper paths would cost more than the line itself.
 const secretPaths = ["authorization", "token", "password", "headers"];
@@ -17,8 +17,23 @@ export function openLog(options: { name: string; level: string }): Log {
       redact: { paths: secretPaths, censor: "[secret]" },
       serializers: { err: describeError },
     },
-    pino.destination({ dest: 1, sync: false, minLength: bufferBytes, periodicFlush: flushEveryMs }),
+    bufferedStdout(),
   );
+}
+
+/** Stdout, to which lines go together. Its own periodic flush would write every 100 ms, also without a line. */
+function bufferedStdout(): ReturnType<typeof pino.destination> {
+  const stdout = pino.destination({ dest: 1, sync: false, minLength: bufferBytes });
+  const write = stdout.write.bind(stdout);
+  let flush: NodeJS.Timeout | undefined;
+  stdout.write = (lines) => {
+    flush ??= setTimeout(() => {
+      flush = undefined;
+      stdout.flush();
+    }, flushAfterMs).unref();
+    return write(lines);
+  };
+  return stdout;
 }
 
 /**

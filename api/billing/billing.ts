@@ -79,7 +79,13 @@ export interface Billing {
 export function openBilling(parts: {
   config: Pick<
     Config,
-    "DATABASE_URL" | "DATABASE_POOLER" | "PUBLIC_URL" | "SEARCH_LOG_DAYS" | "TOPUP_URL" | "WEBHOOK_TARGETS"
+    | "COMPAT_DOORS"
+    | "DATABASE_URL"
+    | "DATABASE_POOLER"
+    | "PUBLIC_URL"
+    | "SEARCH_LOG_DAYS"
+    | "TOPUP_URL"
+    | "WEBHOOK_TARGETS"
   >;
   log: Log;
   metrics: Metrics;
@@ -135,7 +141,7 @@ export function openBilling(parts: {
       get("/billing/searches/:requestId", account.page(writeSearch(searches))),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
       ...playgroundRoutes(playground, { ...parts.playground, publicUrl, sessionSearches }),
-      ...tokenRoutes({ account, database, announce, redis, sessions }),
+      ...tokenRoutes({ account, database, hasDoors: config.COMPAT_DOORS.length > 0, announce, redis, sessions }),
       ...settingsRoutes({ account, database, config, announce }),
       ...paymentRoutes({ account, database, addCredit, pages }, topups && autoTopups && { topups, autoTopups }),
       post("/billing/sign-in", handleSignIn(signIn)),

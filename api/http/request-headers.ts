@@ -10,6 +10,12 @@ export function readBearerToken(request: IncomingMessage): string | undefined {
   return headers.length === 1 ? bearer.exec(headers[0] ?? "")?.[1] : undefined;
 }
 
+/** The token of a request in the header `X-API-Key`, if there is exactly one. */
+export function readApiKey(request: IncomingMessage): string | undefined {
+  const headers = request.headersDistinct["x-api-key"] ?? [];
+  return headers.length === 1 ? headers[0] : undefined;
+}
+
 /** Whether a request sent a token, valid or not. A 401 then carries `error="invalid_token"` (RFC 6750, section 3.1). */
 export function hasBearerToken(request: IncomingMessage): boolean {
   return bearer.test(request.headers.authorization ?? "");

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Request } from "express";
+import type { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -26,6 +27,9 @@ export interface LogFields extends Partial<SearchTrace> {
   eventType?: string;
 }
 
+/** An error as the clients of another API expect it. */
+export type ErrorForm = (error: CallerError, requestId: string) => { status: number; body: unknown };
+
 /** One request and its response, from the request's head to the end of the response. */
 export class RequestScope {
   readonly requestId = newId("req");
@@ -34,6 +38,8 @@ export class RequestScope {
   /** The route's path as declared in the code, never the path that the caller sent: it is a metric's label. */
   route = "none";
   readonly logFields: LogFields = {};
+  /** How this request's error is written, where it is not {@link sendError}'s own form. */
+  errorForm: ErrorForm | undefined;
   /** The caller's address, as far as the proxies in front are trusted. */
   readonly address: string | undefined;
   /** Aborted once this process shuts down. From then on every response closes its connection. */

@@ -1,25 +1,33 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type CallerError, errorBody, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
+import { helpLinkOf } from "./help-link.ts";
 import { hasBearerToken } from "./request-headers.ts";
-import { requestScopeOf } from "./request-scope.ts";
+import { type ErrorForm, requestScopeOf } from "./request-scope.ts";
 import { securityHeadersOf } from "./security-headers.ts";
 import { sendJson } from "./send-json.ts";
 
 /** The challenge of a 401 to a request without a token. */
 const bearerChallenge = 'Bearer realm="serpmill"';
 
-/** Answers with an error: the body that all errors share, and the headers that belong to its status. */
+/** Answers with an error: the body that all errors share or the form of the request's scope, and the headers of its status. */
 export function sendError(request: IncomingMessage, response: ServerResponse, error: CallerError): void {
-  const { status } = errors[error.code];
-  if (status === 401) {
+  const { requestId, route, errorForm = ownForm } = requestScopeOf(response);
+  const { status, body } = errorForm(error, requestId);
+  if (errors[error.code].status === 401) {
     response.setHeader("WWW-Authenticate", challenge(request, error));
   }
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) response.setHeader("Retry-After", seconds);
-  const { requestId } = requestScopeOf(response);
-  sendJson(request, response, status, JSON.stringify(errorBody(requestId, error.code, error.details)));
+  // For the callers of the HTTP API, and those who looked for it on an unknown path. Agents and pages have texts of their own.
+  if (errorForm === ownForm && (route === "none" || route.startsWith("/v1/")))
+    response.setHeader("Link", helpLinkOf(error.code));
+  sendJson(request, response, status, JSON.stringify(body));
 }
+
+const ownForm: ErrorForm = ({ code, details }, requestId) => {
+  return { status: errors[code].status, body: errorBody(requestId, code, details) };
+};
 
 /** What a 401 asks for (RFC 6750, section 3). */
 function challenge(request: IncomingMessage, { details: { scope } }: CallerError): string {
@@ -42,6 +50,7 @@ export function rejection(reason: string, isSecure: boolean): { headers: Record<
     "Content-Type": "application/json; charset=utf-8",
     "Content-Length": String(Buffer.byteLength(body)),
     "Cache-Control": "no-store",
+    Link: helpLinkOf("bad_request"),
     "X-Request-Id": requestId,
     ...securityHeadersOf(isSecure),
   };

@@ -2,6 +2,7 @@ import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
 import {
+  DayLimitRequired,
   excessesOf,
   type FamilyMember,
   LimitsTooHigh,
@@ -29,7 +30,13 @@ export async function issueRecorded(
   const issued = await issueToken(transaction, organizationId, terms);
   if (!issued) return undefined;
   const { tokenId, scopes, expiresAt } = issued;
-  const after = { scopes, expiresAt, ...(terms?.parentId !== undefined && { parentId: terms.parentId }) };
+  const { parentId, dayMils: dayLimitMils = null, monthMils: monthLimitMils = null } = terms ?? {};
+  const after = {
+    scopes,
+    expiresAt,
+    ...(parentId !== undefined && { parentId }),
+    ...((dayLimitMils ?? monthLimitMils) !== null && { dayLimitMils, monthLimitMils }),
+  };
   const entry = { organizationId, subject: tokenId, before: null, after, requestId };
   await recordAudit(transaction, actor, { action: "token.issued", ...entry });
   return issued;
@@ -75,6 +82,7 @@ export async function revokeFamilyRecorded(
  * Changes limits. Where limits of a token are lowered, those of the tokens that it made come down with them.
  * @returns those after the change; undefined if the organization or the token does not exist.
  * @throws {LimitsTooHigh} if a token would get more than its parent has, or than the token that changes it.
+ * @throws {DayLimitRequired} if the token of a door would lose its daily limit.
  */
 export async function changeLimitsRecorded(
   transaction: Querying,
@@ -82,7 +90,7 @@ export async function changeLimitsRecorded(
   { owner, id }: { owner: Parameters<typeof changeLimits>[1]; id: string },
   wanted: LimitChange,
 ): Promise<OwnLimits | undefined> {
-  if (owner === "token") await refuseTooHigh(transaction, actor, id, wanted);
+  if (owner === "token") await refuseLimits(transaction, actor, id, wanted);
   const limits = await changeLimits(transaction, owner, id, wanted);
   if (!limits) return undefined;
   await recordLimits(transaction, { actor, requestId }, limits, owner === "token" ? id : undefined);
@@ -90,10 +98,11 @@ export async function changeLimitsRecorded(
   return limits.after;
 }
 
-async function refuseTooHigh(transaction: Querying, actor: Actor, id: string, wanted: LimitChange): Promise<void> {
+async function refuseLimits(transaction: Querying, actor: Actor, id: string, wanted: LimitChange): Promise<void> {
   await lockAccountOf(transaction, id);
   const token = await readFamilyMember(transaction, id, "any");
   if (!token) return;
+  if (token.isOfDoor && wanted.dayMils === null) throw new DayLimitRequired();
   const bounding = [token.parentId, actor.kind === "account" ? actor.tokenId : null].filter((bound) => bound !== null);
   for (const boundId of new Set(bounding)) {
     const bound = await readFamilyMember(transaction, boundId, "any");

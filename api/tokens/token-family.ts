@@ -18,11 +18,13 @@ const memberRow = rowOf({
   expiresAt: z.date().nullable(),
   dayLimitMils: z.number().nullable(),
   monthLimitMils: z.number().nullable(),
+  isOfDoor: z.boolean(),
 });
 /** A token with what bounds its children. */
 export type FamilyMember = z.infer<typeof memberRow>;
 
-const columns = "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils";
+const columns =
+  "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils, 'door' = any (scopes) as is_of_door";
 const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 /** Locks the account of a token as {@link lockAccount}. @returns its organization; undefined if there is no such token. */
@@ -79,6 +81,13 @@ export class LimitsTooHigh extends Error {
   constructor(excesses: readonly Excess[]) {
     super("a limit of a token may not be above that of its parent");
     this.excesses = excesses;
+  }
+}
+
+/** The token of a door always has a daily limit. */
+export class DayLimitRequired extends Error {
+  constructor() {
+    super("a token with the scope door needs a daily limit");
   }
 }
 

@@ -5,7 +5,8 @@ import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { type Scope, scopes as allScopes } from "../../shared/organizations/organizations.ts";
+import type { LimitChange } from "../organizations/limits.ts";
+import { headerScopes, type Scope } from "../../shared/organizations/organizations.ts";
 
 /**
  * A token is `smk_`, 32 random characters of [a-z0-9], and a checksum of 7: the CRC-32 of everything before it, in base 36,
@@ -34,8 +35,11 @@ export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }
 
-/** The terms of a new token. Without them it has no name, may do everything and never expires. */
-export interface TokenTerms {
+/**
+ * The terms of a new token, with its limits. Without them it has no name and no limits, may do everything but stand in addresses, and
+ * never expires. A token with the scope `door` needs a daily limit.
+ */
+export interface TokenTerms extends LimitChange {
   /** The id that it gets; without it, a new one. */
   tokenId?: string | undefined;
   name?: string | undefined;
@@ -63,15 +67,32 @@ const issuedRow = rowOf({ expiresAt: z.date().nullable() });
 export async function issueToken(
   database: Querying,
   organizationId: string,
-  { tokenId = newId("tok"), name, scopes = allScopes, expiresInDays, parentId }: TokenTerms = {},
+  terms: TokenTerms = {},
 ): Promise<IssuedToken | undefined> {
+  const { tokenId = newId("tok"), name, scopes = headerScopes, dayMils, monthMils } = terms;
   const token = newToken();
+  // From its first limit on, what a token spends is counted.
   const { rows } = await database.query(
-    `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id)
-     select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8
-     from organizations o left join tokens p on p.id = $8 where o.id = $2
+    `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id,
+       day_limit_mils, month_limit_mils, spending_day, spent_day_mils, spent_month_mils)
+     select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8,
+       l.day, l.month, case when l.is_any then utc_today() end, case when l.is_any then 0 end, case when l.is_any then 0 end
+     from organizations o left join tokens p on p.id = $8
+     cross join (select $9::bigint, $10::bigint, num_nonnulls($9::bigint, $10::bigint) > 0) l (day, month, is_any)
+     where o.id = $2
      returning expires_at`,
-    [tokenId, organizationId, hashToken(token), token.slice(-4), expiresInDays, name, scopes, parentId],
+    [
+      tokenId,
+      organizationId,
+      hashToken(token),
+      token.slice(-4),
+      terms.expiresInDays,
+      name,
+      scopes,
+      terms.parentId,
+      dayMils,
+      monthMils,
+    ],
   );
   return rows[0] && { tokenId, token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
 }

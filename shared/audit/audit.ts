@@ -25,6 +25,8 @@ export const auditActions = [
   "credit.granted",
   "credit.corrected",
   "credit.topped_up",
+  "ledger.gap_found",
+  "ledger.gap_closed",
   "auto_topup.set",
   "auto_topup.card_saved",
   "auto_topup.card_removed",

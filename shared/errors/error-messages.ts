@@ -84,6 +84,9 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
     },
     engine_timeout: {
       "": "No answer within {timeoutMs}. Nothing was charged, or the answer is kept under the Idempotency-Key.",
+      still_running:
+        "No answer within {timeoutMs}, but the search still runs, and its answer will be charged. The same search, repeated within " +
+        "60 s of its start, gets that answer without another charge.",
     },
   }),
 );

@@ -9,7 +9,12 @@ import { newId } from "../ids.ts";
 import type { PayerLimits } from "../queue/search-job.ts";
 
 /** What a token may do: `POST /v1/serp/search`, `GET /v1/usage` and their MCP tools, and the billing page. */
-export const scopes = ["search", "usage", "billing"] as const;
+export const headerScopes = ["search", "usage", "billing"] as const;
+/**
+ * A token with the scope `door` has no other, and a daily limit: it stands in the address of a door, where proxies and histories
+ * may keep it.
+ */
+export const scopes = [...headerScopes, "door"] as const;
 export type Scope = (typeof scopes)[number];
 
 /** Who sent an authenticated request: the organization of its token, and the terms of its plan. */

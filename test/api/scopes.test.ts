@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { publishIdentityChange, type Scope, scopes } from "../../shared/organizations/organizations.ts";
+import { headerScopes, publishIdentityChange, type Scope } from "../../shared/organizations/organizations.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
   await stub.close();
 });
 
-const without = (missing: Scope) => scopes.filter((scope) => scope !== missing);
+const without = (missing: Scope) => headerScopes.filter((scope) => scope !== missing);
 const organizationWithout = (missing: Scope) =>
   service.organization({ scopes: without(missing), terms: endlessWindow });
 const missing = (scope: Scope) => ({ code: "unauthenticated", details: { reason: "scope", scope } });
@@ -129,14 +129,14 @@ describe("a session whose token lacks the scope billing", () => {
   });
 });
 
-test.each(scopes)("the scope %s alone opens its own doors", async (scope) => {
+test.each(headerScopes)("the scope %s alone opens its own doors", async (scope) => {
   const { token } = await service.organization({ scopes: [scope] });
   const doors = await openDoors(token);
   expect(doors).toEqual({ search: scope === "search", usage: scope === "usage", billing: scope === "billing" });
 });
 
 /** Without a worker, 503 is the furthest that a search can get. */
-async function openDoors(token: string): Promise<Record<Scope, boolean>> {
+async function openDoors(token: string): Promise<Record<(typeof headerScopes)[number], boolean>> {
   const visitor = new PageVisitor(service);
   const search = (await service.search(token, { keyword: "a" })).status === 503;
   const usage = (await service.usage(token)).status === 200;

@@ -14,6 +14,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
+import { openGap } from "../harness/fixtures/open-gap.ts";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { recordingCommands, terms } from "./recording-commands.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
@@ -61,7 +62,7 @@ async function recordedBy(...args: string[]): Promise<string[]> {
 }
 
 const reading =
-  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger verify, providers check, doctor, completion, search failures, webhook list, auto-topup show".split(
+  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger gaps, ledger verify, providers check, doctor, completion, search failures, webhook list, auto-topup show".split(
     ", ",
   );
 const rawRequestId = newId("req");
@@ -71,8 +72,9 @@ test("every command that changes something leaves an entry under the operator's 
   const { orgId, tokenId, token } = await operator.create("free");
   const eventId = await deliveredEvent(service.database, orgId);
   await savedCard(service.database, orgId, 1);
+  const gapId = await openGap(service.databaseUrl, orgId);
   const { namesUrl } = lists;
-  const recording = recordingCommands({ orgId, tokenId, rawRequestId, shownRequestId, eventId, namesUrl });
+  const recording = recordingCommands({ orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl });
   const named = [...Object.keys(recording), ...reading];
   expect(named.toSorted()).toEqual(
     allCommands()
@@ -100,6 +102,7 @@ test("every command that changes something leaves an entry under the operator's 
     ["org", "erase", orgId, "--yes"],
     ["webhook", "remove", orgId],
     ["auto-topup", "off", orgId, "--reason", "other"],
+    ["ledger", "gap-close", gapId, "--note", "again"],
     ["token", "revoke", tokenId],
     ["plan", "set", "trial", ...terms],
   ]) {

@@ -4,6 +4,7 @@ import { newId } from "../../shared/ids.ts";
 import { appendEntry, compressEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult, runAdminHere } from "../harness/clients/admin.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
+import { openGap } from "../harness/fixtures/open-gap.ts";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -22,7 +23,7 @@ let stripe: StripeStub;
 let lists: LocationStub;
 let service: Service;
 let operator: Operator;
-const named = { orgId: "", tokenId: "", token: "", searchId: "", eventId: "", rawId: newId("req") };
+const named = { orgId: "", tokenId: "", token: "", searchId: "", eventId: "", gapId: "", rawId: newId("req") };
 beforeAll(async () => {
   stripe = await StripeStub.start();
   lists = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
@@ -41,6 +42,7 @@ beforeAll(async () => {
   });
   await service.rest();
   named.eventId = await deliveredEvent(service.database, named.orgId);
+  named.gapId = await openGap(service.databaseUrl, named.orgId);
   await savedCard(service.database, named.orgId, 1);
   const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
   await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
@@ -78,6 +80,8 @@ const argumentsOf: Record<string, () => string[]> = {
   "plan list": () => [],
   "plan assign": () => [named.orgId, "trial"],
   "ledger list": () => [named.orgId],
+  "ledger gaps": () => [],
+  "ledger gap-close": () => [named.gapId, "--note", "taken back as case 12"],
   "ledger verify": () => [],
   "search show": () => [named.searchId],
   "search failures": () => ["--since", "2026-01-01"],

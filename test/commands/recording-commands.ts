@@ -10,12 +10,14 @@ export interface Named {
   shownRequestId: string;
   /** An event that was delivered. */
   eventId: string;
+  /** An open gap of the ledger. */
+  gapId: string;
   namesUrl: string;
 }
 
 /** Each command that changes something or shows what callers searched for: how it is run, and what it records. */
 export function recordingCommands(named: Named): Record<string, { args: string[]; actions: string[] }> {
-  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, namesUrl } = named;
+  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl } = named;
   return {
     "org create": {
       args: ["org", "create", "--name", "Acme", "--plan", "free"],
@@ -31,6 +33,10 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
       actions: ["credit.corrected"],
     },
     "credit topups-check": { args: ["credit", "topups-check"], actions: ["credit.topped_up"] },
+    "ledger gap-close": {
+      args: ["ledger", "gap-close", gapId, "--note", "for Mrs. Smith"],
+      actions: ["ledger.gap_closed"],
+    },
     "auto-topup off": {
       args: ["auto-topup", "off", orgId, "--reason", "disputed"],
       actions: ["auto_topup.set"],

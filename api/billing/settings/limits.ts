@@ -45,6 +45,8 @@ export function limitProblems(excesses: readonly Excess[], ownTokenId: string): 
   return Object.fromEntries(problems);
 }
 
+export const dayLimitRequired = "A token for the address of a door always has a daily limit.";
+
 /** Reads the fields of {@link limitFields}. A form without one of them changes no limit. */
 export function readLimitFields(form: URLSearchParams): {
   change: { dayMils: number | null; monthMils: number | null };

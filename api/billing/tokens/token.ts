@@ -5,11 +5,11 @@ import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
 import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
-import { type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
+import { DayLimitRequired, type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { limitProblems, limitsSection, readLimitFields } from "../settings/limits.ts";
+import { dayLimitRequired, limitProblems, limitsSection, readLimitFields } from "../settings/limits.ts";
 import { endOf, nameOf, time, type TokenParts } from "./tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, type SentForm } from "../../pages/form.ts";
@@ -116,6 +116,7 @@ export function handleTokenLimitsForm(parts: TokenParts) {
         changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
       );
     } catch (error) {
+      if (error instanceof DayLimitRequired) return refuse({ day: dayLimitRequired });
       if (!(error instanceof LimitsTooHigh)) throw error;
       return refuse(limitProblems(error.excesses, asked.caller.tokenId));
     }

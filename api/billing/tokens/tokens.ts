@@ -12,16 +12,20 @@ import {
   readTokenUse,
   type TokenUse,
 } from "../../tokens/account-tokens.ts";
-import type { LimitChange } from "../../organizations/limits.ts";
-import { isErased, type Scope, scopes as allScopes } from "../../../shared/organizations/organizations.ts";
-import { changeLimitsRecorded, issueRecorded } from "../../organizations/audited-changes.ts";
+import {
+  headerScopes,
+  isErased,
+  type Scope,
+  scopes as allScopes,
+} from "../../../shared/organizations/organizations.ts";
+import { issueRecorded } from "../../organizations/audited-changes.ts";
 import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import type { Changer } from "../../webhooks/audited-changes.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
-import { limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
+import { dayLimitRequired, limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
 import { amount, count, dateOf, searches } from "../../pages/format.ts";
@@ -36,25 +40,22 @@ const newTokensWindowSeconds = 86_400;
 export interface TokenParts {
   account: AccountHandlers;
   database: Database;
+  /** Whether the operator has opened a door, for whose address a token can be made. */
+  hasDoors: boolean;
   /** Makes every API drop its cache of tokens. Best effort: the entries expire by themselves. */
   announce: () => Promise<void>;
 }
 
 /** GET /billing/tokens: the tokens of an organization, and the form for a new one. */
-export function writeTokens({ database }: TokenParts) {
+export function writeTokens(parts: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { revoked } = asked.request.query;
-    return listView(
-      database,
-      asked,
-      newForm,
-      statusNotice(revoked === undefined ? undefined : "The token is revoked."),
-    );
+    return listView(parts, asked, newForm, statusNotice(revoked === undefined ? undefined : "The token is revoked."));
   };
 }
 
 async function listView(
-  database: Database,
+  { database, hasDoors }: Pick<TokenParts, "database" | "hasDoors">,
   { caller: { organizationId, tokenId: ownTokenId } }: PageRequest,
   sent: SentForm,
   notice: Html | false = false,
@@ -65,26 +66,27 @@ async function listView(
     readFamilyMember(database, ownTokenId),
   ]);
   const [tokens, use, own] = await orPostgresUnavailable(read);
-  const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use }, sent, notice);
+  const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use, hasDoors }, sent, notice);
   return { path: "/billing/tokens", title: "Tokens", body };
 }
 
 /** POST /billing/tokens/create: shows the new token, only this once. */
-export function handleCreateForm({ account, database, redis }: TokenParts & { redis: Redis }) {
+export function handleCreateForm(parts: TokenParts & { redis: Redis }) {
+  const { account, database, redis } = parts;
   const limitsOfDay = { requestsMax: newTokensMax, windowSeconds: newTokensWindowSeconds };
   const window = new CountedWindow(redis, { keyPrefix: "pages:tokens:", ...limitsOfDay });
   return async (asked: FormRequest): Promise<void> => {
     const { terms, problems } = readTokenForm(asked.form);
     const limits = readLimitFields(asked.form);
     const refuse = async (status: number, found: Record<string, string>) =>
-      account.send(asked, status, await listView(database, asked, { values: asked.form, problems: found }));
+      account.send(asked, status, await listView(parts, asked, { values: asked.form, problems: found }));
     if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
     const retryAfterMs = await window.take(asked.caller.organizationId);
     if (retryAfterMs !== undefined)
       return refuse(429, { form: `An account can create at most ${newTokensMax} tokens a day. Try again tomorrow.` });
     const { tokenId: parentId } = asked.caller;
     const made = await changeAccount(database, asked, (transaction, changer) =>
-      issue(transaction, changer, { ...terms, parentId }, limits.change),
+      issue(transaction, changer, { ...terms, parentId, ...limits.change }),
     );
     if ("problems" in made) return refuse(400, made.problems);
     if ("refused" in made) return refuse(409, { form: made.refused });
@@ -99,8 +101,7 @@ export function handleCreateForm({ account, database, redis }: TokenParts & { re
 async function issue(
   transaction: Querying,
   changer: Changer,
-  terms: TokenTerms & { tokenId: string; parentId: string },
-  limits: { dayMils: number | null; monthMils: number | null },
+  terms: TokenTerms & { tokenId: string; parentId: string; scopes: readonly Scope[] },
 ): Promise<IssuedToken | { refused: string } | { problems: Record<string, string> }> {
   const { organizationId } = changer;
   if (await isErased(transaction, organizationId)) throw new CallerError("unauthenticated");
@@ -114,13 +115,10 @@ async function issue(
   // It may have been revoked since the request began.
   const parent = await readFamilyMember(transaction, terms.parentId);
   if (!parent) throw new CallerError("unauthenticated");
-  const problems = problemsOfTerms(terms, limits, parent);
+  const problems = problemsOfTerms(terms, parent);
   if (Object.keys(problems).length > 0) return { problems };
   const issued = await issueRecorded(transaction, changer, organizationId, terms);
   if (!issued) throw new CallerError("unauthenticated");
-  const { tokenId: id } = issued;
-  if (limits.dayMils !== null || limits.monthMils !== null)
-    await changeLimitsRecorded(transaction, changer, { owner: "token", id }, limits);
   return issued;
 }
 
@@ -133,6 +131,7 @@ interface TokenList {
   own: FamilyMember | undefined;
   tokens: readonly AccountToken[];
   use: TokenUse;
+  hasDoors: boolean;
 }
 
 /** All tokens of an organization, and the form for a new one. */
@@ -146,7 +145,7 @@ function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false = f
 <section>${table("Valid tokens", valid, list, period)}
 ${!use.isWhole && html`<p class="aside">Usage is counted from the newest 20,000 entries of the history.</p>`}</section>
 <section aria-labelledby="new-title"><div class="head"><h2 id="new-title">New token</h2></div>
-${tokenForm(list.organizationId, sent, list.own)}</section>
+${tokenForm(list, sent)}</section>
 ${ended.length > 0 && html`<details><summary>Revoked and expired tokens (${count(ended.length)})</summary>${table("Revoked and expired tokens", ended, list, period)}</details>`}`;
 }
 
@@ -198,14 +197,15 @@ const scopeLabels: Record<Scope, [name: string, rights: string]> = {
   search: ["Search", "POST /v1/serp/search, and searches over MCP. Spends credit."],
   usage: ["Usage", "GET /v1/usage, and usage over MCP."],
   billing: ["Account", "Sign in here, read everything, create and revoke tokens, set limits, add credit."],
+  door: ["Door", "Searches at a door, with the token in the address. No other scope, and a daily limit."],
 };
 
 /** The form has the id of the token to be created, so that it creates one token however often it is sent. */
-function tokenForm(organizationId: string, sent: SentForm, session: FamilyMember | undefined): Html {
+function tokenForm({ organizationId, own: session, hasDoors }: TokenList, sent: SentForm): Html {
   const { values, problems } = sent;
   const isNew = !values.has("id");
   const chosen = values.getAll("scope");
-  const isChosen = (scope: Scope) => (isNew ? scope !== "billing" : chosen.includes(scope));
+  const isChosen = (scope: Scope) => (isNew ? ["search", "usage"].includes(scope) : chosen.includes(scope));
   const lifetime = values.get("expires") ?? "";
   return html`<form class="card form columns" method="post" action="/billing/tokens/create">
 ${organizationField(organizationId)}
@@ -213,7 +213,7 @@ ${organizationField(organizationId)}
 <div>
 ${textField(sent, { name: "name", label: "Name", hint: "The program or person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
 <fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>Scopes</legend>
-${allScopes.map(
+${(hasDoors ? allScopes : headerScopes).map(
   (scope) =>
     html`<label><input type="checkbox" name="scope" value="${scope}"${isChosen(scope) && html` checked`}> <span><strong>${scopeLabels[scope][0]}</strong> <span class="aside">${scopeLabels[scope][1]}</span></span></label>
 `,
@@ -246,16 +246,19 @@ const endOfDays = (days: number) => new Date(Date.now() + days * 86_400_000);
 
 /** Problems of a new token's terms, by field; none if they are within those of the session's token. */
 function problemsOfTerms(
-  { expiresInDays }: TokenTerms,
-  limits: LimitChange,
+  terms: TokenTerms & { scopes: readonly Scope[] },
   session: FamilyMember,
 ): Record<string, string> {
+  const { expiresInDays, scopes, dayMils } = terms;
   const { expiresAt } = session;
   const problems: Record<string, string> = {};
+  const isOfDoor = scopes.includes("door");
+  if (isOfDoor && scopes.length > 1) problems["scope"] = "A token for the address of a door can have no other scope.";
+  if (isOfDoor && dayMils === null) problems["day"] = dayLimitRequired;
   if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
     problems["expires"] = `Expected a time until ${dateOf(expiresAt)}, when your current token expires.`;
-  const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, limits, session);
-  return { ...problems, ...limitProblems(excesses, session.tokenId) };
+  const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, terms, session);
+  return { ...limitProblems(excesses, session.tokenId), ...problems };
 }
 
 const tokenFields = z.object({

@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { organicPerPage } from "../../shared/query/depth.ts";
+import { readLanguage } from "../../shared/query/languages.ts";
+import type { CallerError, ErrorCode } from "../../shared/errors.ts";
+import type { Result, ResultType } from "../../shared/results.ts";
+import type { SearchResponseBody } from "../../shared/search-answer.ts";
+
+/**
+ * A door: the search API of another service, as its clients speak it. It is a table of paths, fields and errors. The translator
+ * (doors.ts) does everything else, so a door has no search, no charge and no limit of its own.
+ */
+export interface Door {
+  /** The paths under the door's root, with the methods of each. */
+  paths: Readonly<Record<string, readonly string[]>>;
+  /** Whether its clients send their fields in the query string or as a JSON body. */
+  sent: "query" | "body";
+  /** The clients' fields that it reads, made into an order. It ignores all others. */
+  fields: z.ZodType<Order>;
+  /** The clients' names of our fields, for the errors that name one. */
+  names: Readonly<Partial<Record<keyof Order["search"], string>>>;
+  /** The statuses that its clients expect instead of ours. */
+  statuses: Readonly<Partial<Record<ErrorCode, number>>>;
+  /** Writes an error: the clients' fields with our code inside. */
+  writeError: (error: CallerError, requestId: string, status: number) => unknown;
+}
+
+/** What a client asks for. */
+export interface Order {
+  /** The body of a request to POST /v1/serp/search with the same meaning. */
+  search: {
+    keyword: string;
+    depth?: number | undefined;
+    language?: string | undefined;
+    location?: string | undefined;
+    targetDomain?: string | undefined;
+  };
+  /** Writes the answer. */
+  write: (answer: SearchResponseBody, more: { path: string; durationMs: number }) => unknown;
+}
+
+/** A keyword that a client must send. */
+export const requiredText = z.string("This field is required.");
+
+/** Text that a client may leave out, or send empty. */
+export const optionalText = z
+  .string("Expected a string.")
+  .nullish()
+  .transform((text) => (text === "" ? undefined : (text ?? undefined)));
+
+/** What a client asks for of the organic results: the depth that reaches it, and that part of them. */
+export interface Part {
+  depth: number;
+  of: <T>(organic: readonly T[]) => T[];
+}
+
+/** One page of several, each with so many results. */
+export function pageOf(number: number, size: number = organicPerPage): Part {
+  const end = number * size;
+  return { depth: wholePages(end), of: (organic) => organic.slice(end - size, end) };
+}
+
+const wholePages = (count: number) => Math.ceil(count / organicPerPage) * organicPerPage;
+
+/** How many results a client wants; by default as many as the other service gives. */
+export const countUpTo = (max: number, usual: number) => {
+  const expected = `Expected a whole number from 1 to ${max}.`;
+  return z
+    .int(expected)
+    .min(1, expected)
+    .max(max, expected)
+    .nullish()
+    .transform((count): Part => pageOf(1, count ?? usual));
+};
+
+/** A field whose wish cannot be granted: it may only be absent, or say that it wants nothing. */
+export const notGiven = (what: string, isNothing: (value: unknown) => boolean = (value) => !value) =>
+  z
+    .unknown()
+    .refine((value) => value === null || isNothing(value), `This door gives no ${what}.`)
+    .optional();
+
+/** Domains, as clients list them, for {@link withinSites}. */
+export const domainList = z
+  .array(z.string().regex(/^[^\s()":]{1,253}$/, "Expected a domain."), "Expected a list of domains.")
+  .nullish()
+  .transform((domains) => domains ?? []);
+
+/** A keyword with Google's operators for the sites that a client wants, and for those that it does not want. */
+export function withinSites(keyword: string, wanted: readonly string[], unwanted: readonly string[]): string {
+  const [one = "", ...others] = wanted.map((domain) => `site:${domain}`);
+  const within = others.length === 0 ? one : `(${[one, ...others].join(" OR ")})`;
+  return [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)].filter((part) => part !== "").join(" ");
+}
+
+const region = new Intl.DisplayNames("en", { type: "region", fallback: "none" });
+
+/** The language of a locale such as `de-AT`, and the country that it names. `all` and `auto` name neither. */
+export function localeOf(locale: string | undefined): { language?: string; location?: string } {
+  if (locale === undefined || ["all", "auto"].includes(locale)) return {};
+  const [, country] = /^[a-z]{2,3}[-_](?:[A-Za-z]{4}[-_])?([A-Za-z]{2})$/.exec(locale) ?? [];
+  const location = country && region.of(country.toUpperCase()) ? country : undefined;
+  // Of an unknown pair of language and country, each part is known by itself.
+  const [language = ""] = "problem" in readLanguage(locale) ? locale.split(/[-_]/) : [locale];
+  return { language, ...(location !== undefined && { location }) };
+}
+
+/** The organic results. All other elements of the page are of other types. */
+export const organicOf = ({ results }: SearchResponseBody): Result[] => ofType(results, "organic");
+
+export const ofType = (results: readonly Result[], ...types: ResultType[]): Result[] =>
+  results.filter(({ type }) => types.includes(type));
+
+/** What the engine itself answers, in words: quoted, calculated or generated. */
+export const answersIn = ({ results }: SearchResponseBody): string[] =>
+  ofType(results, "answer_box", "featured_snippet", "ai_overview")
+    .map(({ title, description }) => description || title)
+    .filter((text) => text !== "");
+
+/** From 1 downwards, in the order of the results: clients sort by it. */
+export const scoreAt = (place: number): number => Math.round(1e6 / (place + 1)) / 1e6;

@@ -1,0 +1,173 @@
+import { STATUS_CODES } from "node:http";
+import type { Request, RequestHandler, Response } from "express";
+import type { Config, DoorName } from "../../shared/config.ts";
+import type { Database } from "../../shared/database/pool.ts";
+import { issuesOf } from "../../shared/errors/issues.ts";
+import { issuesIn } from "../../shared/errors/error-messages.ts";
+import { CallerError, errors } from "../../shared/errors.ts";
+import type { Metrics } from "../../shared/metrics.ts";
+import { type Query, readQuery } from "../../shared/query/query.ts";
+import type { Scope } from "../../shared/organizations/organizations.ts";
+import type { SearchResponseBody } from "../../shared/search-answer.ts";
+import type { Redis } from "ioredis";
+import { CallerDisconnected } from "../errors.ts";
+import type { SentToken } from "../identify.ts";
+import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
+import { readJson } from "../http/read-json.ts";
+import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
+import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
+import { answerLogFields, type DeliverableAnswer } from "../search/search.ts";
+import { newSearchRequest, type SearchRequest } from "../search/search-request.ts";
+import type { SearchHandlerParts } from "../v1/search.ts";
+import type { Door, Order } from "./door.ts";
+import { type Entrance, Entrances } from "./entrances.ts";
+import { Repeats } from "./repeats.ts";
+import { firecrawl } from "./firecrawl.ts";
+import { openwebui } from "./openwebui.ts";
+import { perplexity } from "./perplexity.ts";
+import { searxng } from "./searxng.ts";
+import { serper } from "./serper.ts";
+import { tavily } from "./tavily.ts";
+
+/** The table of each door. */
+const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } satisfies Record<DoorName, Door>;
+
+interface DoorParts extends SearchHandlerParts {
+  config: Config;
+  redis: Redis;
+  database: Database;
+  metrics: Metrics;
+}
+
+/** The doors that the operator has opened: a handler that takes their requests out of the API's own. */
+export function openDoors(parts: DoorParts): RequestHandler | undefined {
+  const { config } = parts;
+  if (config.COMPAT_DOORS.length === 0) return undefined;
+  const entrances = new Entrances(config);
+  const serve = serveDoors(parts);
+  return async (request, response, next) => {
+    const entrance = entrances.enter(request);
+    if (entrance) await serve(entrance, request, response);
+    else next();
+  };
+}
+
+/**
+ * Serves the request of a door's client like `POST /v1/serp/search`, with the same admission, hold, charge and delivery. Every
+ * search has a key (repeats.ts), so it runs on if the client gives up, and the client's retry gets its answer.
+ */
+function serveDoors(parts: DoorParts) {
+  const { identify, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;
+  const repeats = new Repeats(parts);
+  const patience = new Map(parts.config.COMPAT_PATIENCE_MS.map(splitPair));
+  return async (entrance: Entrance, request: Request, response: Response): Promise<void> => {
+    const { name, path } = entrance;
+    const door: Door = doors[name];
+    const scope = requestScopeOf(response);
+    const { requestId, logFields, receivedAtMs } = scope;
+    writeErrorsOf(door, response);
+    requireRoute({ name, path, door }, request, response);
+    const caller = await identify(request, response, ...credentialOf(entrance, request));
+    const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
+    const { order, query } = readOrder(door, sent);
+
+    const { deadlineStartsAtMs } = scope;
+    const idempotencyKey = await repeats.keyOf(caller, name, query);
+    const { signal: disconnected } = abortOnDisconnect(response);
+    const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+    const patienceMs = Number(patience.get(name) ?? Number.POSITIVE_INFINITY);
+    const { searchRequest, answer } = await runWithin(patienceMs, receivedAtMs, asked, parts.search);
+
+    Object.assign(logFields, answerLogFields(answer));
+    const page: SearchResponseBody = JSON.parse(answer.body.toString());
+    const durationMs = performance.now() - receivedAtMs;
+    // Written before the delivery begins, because whatever is sent from then on counts as the answer.
+    const body = Buffer.from(JSON.stringify(order.write(page, { path, durationMs })));
+    response.once("finish", delivery.begin(searchRequest, response, answer.payable));
+    response.setHeader("X-Request-Id", answer.requestId);
+    if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
+    setRateLimitHeaders(response, caller.plan, answer.window);
+    unsent.trackUnsent(caller.organizationId, response)(body.length);
+    sendJson(request, response, 200, body);
+  };
+}
+
+const splitPair = (pair: string): [string, string] => {
+  const [name = "", value = ""] = pair.split("=");
+  return [name, value];
+};
+
+/** From here on the request's errors have the form that the door's clients read. */
+function writeErrorsOf(door: Door, response: Response): void {
+  requestScopeOf(response).errorForm = (error, requestId) => {
+    const status = door.statuses[error.code] ?? errors[error.code].status;
+    // Some clients show only the reason phrase of the status line.
+    response.statusMessage = `${STATUS_CODES[status] ?? "Refused"}: ${error.code}`;
+    return { status, body: door.writeError(error, requestId, status) };
+  };
+}
+
+/** @throws {CallerError} `not_found` or `method_not_allowed` */
+function requireRoute({ name, path, door }: Entrance & { door: Door }, request: Request, response: Response): void {
+  const methods = Object.hasOwn(door.paths, path) ? door.paths[path] : undefined;
+  if (!methods) throw new CallerError("not_found");
+  requestScopeOf(response).route = `/${name}${path}`;
+  if (methods.includes(request.method)) return;
+  response.setHeader("Allow", methods.join(", "));
+  throw new CallerError("method_not_allowed");
+}
+
+/**
+ * Clients send their token as a bearer token or as an API key, or it stands in their address. That must be one made for it: a proxy
+ * or a history may have kept it.
+ */
+function credentialOf({ token }: Entrance, request: Request): [scope: Scope, sent: SentToken | undefined] {
+  if (token !== undefined) return ["door", { token }];
+  return ["search", hasBearerToken(request) ? undefined : { token: readApiKey(request) }];
+}
+
+/** @throws {CallerError} with the clients' names of the fields. */
+function readOrder({ fields, names }: Door, sent: unknown): { order: Order; query: Query } {
+  const read = fields.safeParse(sent);
+  if (!read.success) throw new CallerError("bad_request", { issues: issuesOf(read.error, []) });
+  const order = read.data;
+  const given = Object.entries(order.search).filter(([, value]) => value !== undefined);
+  try {
+    return { order, query: readQuery(Object.fromEntries(given)) };
+  } catch (error) {
+    if (!(error instanceof CallerError)) throw error;
+    const clientNames = new Map(Object.entries(names));
+    const issues = issuesIn(error.details).map(({ path, message }) => ({
+      path: clientNames.get(path) ?? path,
+      message,
+    }));
+    throw new CallerError(error.code, { ...error.details, ...(issues.length > 0 && { issues }) });
+  }
+}
+
+/**
+ * Runs a search until its answer, or until the client's patience ends. Then it goes on as if the client had disconnected: under
+ * its key it is charged and kept for the client's retry.
+ * @throws {CallerError} `engine_timeout` with the reason `still_running`, and the errors of the search.
+ */
+async function runWithin(
+  patienceMs: number,
+  receivedAtMs: number,
+  asked: Parameters<typeof newSearchRequest>[0],
+  search: SearchHandlerParts["search"],
+): Promise<{ searchRequest: SearchRequest; answer: DeliverableAnswer }> {
+  const impatient = new AbortController();
+  const leftMs = receivedAtMs + patienceMs - performance.now();
+  const timer = patienceMs < asked.timeoutMs ? setTimeout(() => impatient.abort(), leftMs) : undefined;
+  const disconnected = AbortSignal.any([asked.disconnected, impatient.signal]);
+  const searchRequest = newSearchRequest({ ...asked, disconnected });
+  try {
+    const answer = await search.run(searchRequest);
+    return { searchRequest: { ...searchRequest, disconnected: asked.disconnected }, answer };
+  } catch (error) {
+    if (!(error instanceof CallerDisconnected) || asked.disconnected.aborted) throw error;
+    throw new CallerError("engine_timeout", { reason: "still_running", timeoutMs: patienceMs, retryAfterMs: 1_000 });
+  } finally {
+    clearTimeout(timer);
+  }
+}

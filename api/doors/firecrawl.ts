@@ -1,0 +1,56 @@
+import { z } from "zod";
+import { depthMax } from "../../shared/query/depth.ts";
+import {
+  countUpTo,
+  type Door,
+  domainList,
+  localeOf,
+  notGiven,
+  optionalText,
+  organicOf,
+  requiredText,
+  withinSites,
+} from "./door.ts";
+
+/** What a client of version 1 always sends: it wants no format of the pages. */
+const wantsNoFormat = (options: unknown) => z.object({ formats: z.tuple([]).optional() }).safeParse(options).success;
+
+const webOnly = "This door searches the web only: expected web.";
+
+/** The search of Firecrawl, versions 1 and 2. It scrapes nothing. */
+export const firecrawl: Door = {
+  paths: { "/v1/search": ["POST"], "/v2/search": ["POST"] },
+  sent: "body",
+  fields: z
+    .object({
+      query: requiredText,
+      limit: countUpTo(depthMax, 5),
+      lang: optionalText,
+      country: optionalText,
+      location: optionalText,
+      includeDomains: domainList,
+      excludeDomains: domainList,
+      sources: z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
+      scrapeOptions: notGiven("contents of pages", wantsNoFormat),
+    })
+    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }) => ({
+      search: {
+        keyword: withinSites(query, includeDomains, excludeDomains),
+        depth: part.depth,
+        ...localeOf(lang),
+        ...((location ?? country) !== undefined && { location: location ?? country }),
+      },
+      write: (answer, { path }) => {
+        const results = part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
+          url,
+          title,
+          description,
+          position: place + 1,
+        }));
+        return { success: true, data: path === "/v1/search" ? results : { web: results }, id: answer.requestId };
+      },
+    })),
+  names: { keyword: "query", depth: "limit", language: "lang", location: "location" },
+  statuses: {},
+  writeError: ({ code, message, details }, requestId) => ({ success: false, error: message, code, details, requestId }),
+};

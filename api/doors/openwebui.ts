@@ -1,0 +1,17 @@
+import { z } from "zod";
+import { depthMax } from "../../shared/query/depth.ts";
+import { countUpTo, type Door, organicOf, requiredText } from "./door.ts";
+
+/** The external search of Open WebUI: POST to the address itself. */
+export const openwebui: Door = {
+  paths: { "/": ["POST"] },
+  sent: "body",
+  fields: z.object({ query: requiredText, count: countUpTo(depthMax, 10) }).transform(({ query, count: part }) => ({
+    search: { keyword: query, depth: part.depth },
+    write: (answer) =>
+      part.of(organicOf(answer)).map(({ title, url, description }) => ({ link: url, title, snippet: description })),
+  })),
+  names: { keyword: "query", depth: "count" },
+  statuses: {},
+  writeError: ({ code, message, details }, requestId) => ({ error: message, code, details, requestId }),
+};

@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { countUpTo, type Door, domainList, optionalText, organicOf, requiredText, withinSites } from "./door.ts";
+
+/** The search of Perplexity: POST `/search`. Its clients require `url`, `title` and `snippet` of every result. */
+export const perplexity: Door = {
+  paths: { "/search": ["POST"] },
+  sent: "body",
+  fields: z
+    .object({
+      query: z.union([requiredText, z.tuple([z.string()])], "Expected one query: each is a search of its own."),
+      max_results: countUpTo(20, 10),
+      country: optionalText,
+      // A domain with a minus before it is unwanted.
+      search_domain_filter: domainList,
+    })
+    .transform(({ query, max_results: part, country, search_domain_filter: domains }) => ({
+      search: {
+        keyword: withinSites(
+          typeof query === "string" ? query : query[0],
+          domains.filter((domain) => !domain.startsWith("-")),
+          domains.filter((domain) => domain.startsWith("-")).map((domain) => domain.slice(1)),
+        ),
+        depth: part.depth,
+        location: country,
+      },
+      write: (answer) => ({
+        id: answer.requestId,
+        results: part.of(organicOf(answer)).map(({ title, url, description }) => ({
+          title,
+          url,
+          snippet: description,
+          date: null,
+          last_updated: null,
+        })),
+      }),
+    })),
+  names: { keyword: "query", depth: "max_results", location: "country" },
+  statuses: {},
+  writeError: ({ code, message, details }, requestId) => ({
+    error: { message, type: code, code, details, requestId },
+  }),
+};

@@ -1,0 +1,74 @@
+import { z } from "zod";
+import type { Result } from "../../shared/results.ts";
+import type { SearchResponseBody } from "../../shared/search-answer.ts";
+import {
+  answersIn,
+  type Door,
+  localeOf,
+  ofType,
+  optionalText,
+  organicOf,
+  pageOf,
+  type Part,
+  requiredText,
+  scoreAt,
+} from "./door.ts";
+
+const pageMax = 10;
+const pageExpected = `Expected a page from 1 to ${pageMax}.`;
+
+/** SearXNG: `/search?q=…&format=json`. Some clients ask at the root, and some POST without a body. */
+export const searxng: Door = {
+  paths: { "/search": ["GET", "POST"], "/": ["GET", "POST"] },
+  sent: "query",
+  fields: z
+    .object({
+      q: requiredText,
+      format: z.literal("json", "Expected json: there is no page and no feed."),
+      language: optionalText,
+      pageno: z
+        .string(pageExpected)
+        .regex(/^([1-9]|10)$/, pageExpected)
+        .optional(),
+    })
+    .transform(({ q, language, pageno = "1" }) => {
+      const part = pageOf(Number(pageno));
+      return {
+        search: { keyword: q, depth: part.depth, ...localeOf(language) },
+        write: (answer) => page(answer, part),
+      };
+    }),
+  names: { keyword: "q", depth: "pageno", location: "language" },
+  statuses: {},
+  writeError: ({ code, message, details }, requestId) => ({ error: message, code, details, requestId }),
+};
+
+function page(answer: SearchResponseBody, part: Part) {
+  const { query, results, totalResultsCount } = answer;
+  return {
+    query: query.keyword,
+    number_of_results: totalResultsCount,
+    results: part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
+      url,
+      title,
+      content: description,
+      description,
+      engine: query.engine,
+      engines: [query.engine],
+      category: "general",
+      positions: [place + 1],
+      score: scoreAt(place),
+      publishedDate: null,
+    })),
+    answers: answersIn(answer),
+    corrections: query.searchedKeyword === undefined ? [] : [query.searchedKeyword],
+    infoboxes: ofType(results, "knowledge_graph").map((panel) => infobox(panel, query.engine)),
+    suggestions: ofType(results, "related_searches").flatMap(({ siteLinks }) => siteLinks.map(({ title }) => title)),
+    unresponsive_engines: [],
+  };
+}
+
+function infobox({ title, url, description, siteLinks }: Result, engine: string) {
+  const urls = siteLinks.filter((link) => link.url !== "").map((link) => ({ title: link.title, url: link.url }));
+  return { infobox: title, id: url, content: description, urls, attributes: [], engine };
+}

@@ -1,0 +1,76 @@
+import { z } from "zod";
+import { depthMax } from "../../shared/query/depth.ts";
+import type { SearchResponseBody } from "../../shared/search-answer.ts";
+import { type Door, localeOf, ofType, optionalText, pageOf, type Part, requiredText } from "./door.ts";
+
+const expected = `Expected a whole number from 1 to ${depthMax}.`;
+const wholeNumber = z.int(expected).min(1, expected).max(depthMax, expected);
+
+/** Serper: POST `/search`. */
+export const serper: Door = {
+  paths: { "/search": ["POST"] },
+  sent: "body",
+  fields: z
+    .object({
+      q: requiredText,
+      gl: optionalText,
+      hl: optionalText,
+      location: optionalText,
+      num: wholeNumber.default(10),
+      page: wholeNumber.default(1),
+    })
+    .refine(({ num, page }) => num * page <= depthMax, {
+      path: ["page"],
+      error: `Expected a page that ends at result ${depthMax} at the latest.`,
+    })
+    .transform(({ q, gl, hl, location, num, page }) => {
+      const part = pageOf(page, num);
+      const place = location ?? gl;
+      return {
+        search: {
+          keyword: q,
+          depth: part.depth,
+          ...localeOf(hl),
+          ...(place !== undefined && { location: place }),
+        },
+        write: (answer) => ({
+          searchParameters: { q, gl, hl, location, num, page, type: "search", engine: answer.query.engine },
+          ...write(answer, part),
+        }),
+      };
+    }),
+  names: { keyword: "q", depth: "num", language: "hl", location: "location" },
+  statuses: { unauthenticated: 403, out_of_credits: 400 },
+  writeError: ({ code, message, details }, requestId, statusCode) => ({
+    message,
+    statusCode,
+    code,
+    details,
+    requestId,
+  }),
+};
+
+function write({ results }: SearchResponseBody, part: Part) {
+  const [answerBox] = ofType(results, "answer_box", "featured_snippet");
+  const [panel] = ofType(results, "knowledge_graph");
+  return {
+    ...(answerBox && {
+      answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url },
+    }),
+    ...(panel && {
+      knowledgeGraph: { title: panel.title, description: panel.description, website: panel.siteLinks[0]?.url },
+    }),
+    organic: part.of(ofType(results, "organic")).map(({ title, url, description }, place) => ({
+      title,
+      link: url,
+      snippet: description,
+      position: place + 1,
+    })),
+    peopleAlsoAsk: ofType(results, "people_also_ask").flatMap(({ siteLinks }) =>
+      siteLinks.map(({ title, description, url }) => ({ question: title, snippet: description, link: url })),
+    ),
+    relatedSearches: ofType(results, "related_searches").flatMap(({ siteLinks }) =>
+      siteLinks.map(({ title }) => ({ query: title })),
+    ),
+  };
+}

@@ -1,0 +1,71 @@
+import { z } from "zod";
+import type { SearchResponseBody } from "../../shared/search-answer.ts";
+import {
+  answersIn,
+  countUpTo,
+  type Door,
+  domainList,
+  localeOf,
+  notGiven,
+  optionalText,
+  organicOf,
+  type Part,
+  requiredText,
+  scoreAt,
+  withinSites,
+} from "./door.ts";
+
+/** Tavily: POST `/search`. Its clients show `detail.error`, and read `images` as a list. */
+export const tavily: Door = {
+  paths: { "/search": ["POST"] },
+  sent: "body",
+  fields: z
+    .object({
+      query: requiredText,
+      max_results: countUpTo(20, 5),
+      country: optionalText,
+      language: optionalText,
+      include_domains: domainList,
+      exclude_domains: domainList,
+      include_answer: z.unknown().optional(),
+      include_raw_content: notGiven("contents of pages"),
+    })
+    .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...sites }) => ({
+      search: {
+        keyword: withinSites(query, sites.include_domains, sites.exclude_domains),
+        depth: part.depth,
+        ...localeOf(language),
+        ...(country !== undefined && { location: country }),
+      },
+      write: (answer, { durationMs }) => page(answer, { query, part, wantsAnswer: Boolean(wantsAnswer), durationMs }),
+    })),
+  names: { keyword: "query", depth: "max_results", location: "country" },
+  statuses: { out_of_credits: 432, plan_required: 432 },
+  writeError: ({ code, message, details }, requestId) => ({ detail: { error: message, code, details, requestId } }),
+};
+
+interface Asked {
+  query: string;
+  part: Part;
+  wantsAnswer: boolean;
+  durationMs: number;
+}
+
+function page(answer: SearchResponseBody, { query, part, wantsAnswer, durationMs }: Asked) {
+  return {
+    query,
+    // What Google itself answers, quoted, calculated or generated.
+    answer: wantsAnswer ? (answersIn(answer)[0] ?? null) : null,
+    follow_up_questions: null,
+    images: [],
+    results: part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
+      title,
+      url,
+      content: description,
+      score: scoreAt(place),
+      raw_content: null,
+    })),
+    response_time: Math.round(durationMs) / 1_000,
+    request_id: answer.requestId,
+  };
+}

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Repeats } from "../../../api/doors/repeats.ts";
+import { readQuery } from "../../../shared/query/query.ts";
+import { openMetrics } from "../../../shared/metrics.ts";
+import { Exposition } from "../../harness/assertions/metrics.ts";
+import { callerWith } from "../../harness/fixtures/caller.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
+import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+
+/** What a client's patience and its retries cost. */
+
+const patienceMs = 1_000;
+
+let service: Service;
+let stub: SerperStub;
+beforeAll(async () => {
+  stub = await startSerperStub();
+  const doors = { COMPAT_DOORS: "searxng", COMPAT_PATIENCE_MS: `searxng=${patienceMs}` };
+  service = await Service.start({ apis: 2, environment: { ...stub.settings, ...doors } });
+});
+afterAll(() => Promise.all([service.stop(), stub.close()]));
+
+const ask = ({ token }: Organization, q: string, api = 0, signal?: AbortSignal) =>
+  service.send(`/searxng/search?${new URLSearchParams({ q, format: "json" }).toString()}`, {
+    api,
+    headers: { authorization: `Bearer ${token}` },
+    ...(signal && { signal }),
+  });
+
+const chargesOf = async ({ organizationId }: Organization) =>
+  (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
+
+const openOf = async ({ organizationId }: Organization) => (await service.holdsOf(organizationId)).open;
+
+/** How many searches of an API have waited for another one under their key. */
+async function waitingAt(api: number): Promise<number> {
+  const process = service.apis[api];
+  if (!process) throw new Error(`there is no API ${api}`);
+  return (await Exposition.of(process)).value('admissions_total{outcome="waiting"}') ?? 0;
+}
+
+test("a search that outlasts the client's patience is charged once, and the client's retry gets its answer for nothing", async () => {
+  const payer = await service.organization();
+  const release = stub.hold();
+  const impatient = await ask(payer, "slow");
+  expect({ status: impatient.status, code: impatient.body.code }).toEqual({ status: 504, code: "engine_timeout" });
+  expect(impatient.body.details).toEqual({ reason: "still_running", timeoutMs: patienceMs, retryAfterMs: 1_000 });
+  expect(impatient.body.error).toContain("within 60 s of its start");
+  expect(impatient.headers.get("retry-after")).toBe("1");
+  expect(await openOf(payer)).toBe(1);
+
+  release();
+  await service.until(async () => (await openOf(payer)) === 0);
+  const retry = await ask(payer, "slow", 1);
+  expect({ status: retry.status, results: retry.body.results.length }).toEqual({ status: 200, results: 10 });
+  expect(retry.headers.get("idempotency-replayed")).toBe("true");
+  expect(retry.headers.get("x-request-id")).toBe(impatient.headers.get("x-request-id"));
+  expect(await chargesOf(payer)).toBe(1);
+});
+
+test("a retry that comes while the search still runs joins it", async () => {
+  const payer = await service.organization();
+  const before = stub.requests.length;
+  const release = stub.hold();
+  const impatient = await ask(payer, "joined");
+  const waiting = await waitingAt(1);
+  const retry = ask(payer, "joined", 1);
+  await service.until(async () => (await waitingAt(1)) === waiting + 1);
+  release();
+  const answer = await retry;
+  expect([impatient.status, answer.status]).toEqual([504, 200]);
+  expect(stub.requests.length - before).toBe(1);
+  expect(await chargesOf(payer)).toBe(1);
+});
+
+test("a client that hangs up and never repeats has paid", async () => {
+  const payer = await service.organization();
+  const release = stub.hold();
+  const client = new AbortController();
+  const asking = ask(payer, "left", 0, client.signal).catch(() => "gone");
+  await service.until(async () => (await openOf(payer)) === 1);
+  client.abort();
+  expect(await asking).toBe("gone");
+  release();
+  await service.until(async () => (await openOf(payer)) === 0);
+  expect(await chargesOf(payer)).toBe(1);
+});
+
+test("a search that fails after the client's patience costs nothing, and a retry searches again", async () => {
+  const payer = await service.organization();
+  const release = stub.hold(refusal(400, "No such query"));
+  expect((await ask(payer, "failing")).status).toBe(504);
+  release();
+  await service.until(async () => (await openOf(payer)) === 0);
+  expect(await chargesOf(payer)).toBe(0);
+  stub.otherwise = tenOrganic;
+  expect((await ask(payer, "failing")).status).toBe(200);
+  expect(await chargesOf(payer)).toBe(1);
+});
+
+test("the same search by another token is another search, and so is another search by the same token", async () => {
+  const payer = await service.organization();
+  const other = await service.organization();
+  const ids = [await ask(payer, "mine"), await ask(other, "mine"), await ask(payer, "mine too")];
+  expect(new Set(ids.map(({ headers }) => headers.get("x-request-id"))).size).toBe(3);
+  expect([await chargesOf(payer), await chargesOf(other)]).toEqual([2, 1]);
+});
+
+test("searches sent together by one token are one search, whichever API takes them", async () => {
+  const payer = await service.organization();
+  const answers = await Promise.all([0, 1, 0, 1].map((api) => ask(payer, "together", api)));
+  expect(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size).toBe(1);
+  expect(await chargesOf(payer)).toBe(1);
+});
+
+/** The keys that repeats of a search would get at these times after its start, without what Redis remembers for seconds. */
+async function keysAfter(payer: Organization, keyword: string, ...afterMs: number[]) {
+  const { redis, database } = service;
+  const caller = callerWith(payer);
+  const keys = [];
+  for (const ms of afterMs) {
+    const windows = await redis.keys(`{${payer.organizationId}}:door:*`);
+    if (windows.length > 0) await redis.del(windows);
+    const clock = { now: () => Date.now() + ms };
+    const repeats = new Repeats({ redis, database, metrics: openMetrics() }, clock);
+    keys.push(await repeats.keyOf(caller, "searxng", readQuery({ keyword, depth: 10 })));
+  }
+  return keys;
+}
+
+test("a repeat within a minute of the start has the key that has paid, in whichever window it falls, and none after that", async () => {
+  const payer = await service.organization();
+  await ask(payer, "remembered");
+  const [now, ...others] = await keysAfter(payer, "remembered", 0, 15_000, 30_000, 45_000, 55_000, 61_000, 130_000);
+  expect(others.map((key) => key === now)).toEqual([true, true, true, true, false, false]);
+});
+
+test("a repeat within a minute has the key of the search that still runs", async () => {
+  const payer = await service.organization();
+  const release = stub.hold();
+  const asking = ask(payer, "running");
+  await service.until(async () => (await openOf(payer)) === 1);
+  const [now, ...others] = await keysAfter(payer, "running", 0, 20_000, 40_000, 55_000, 61_000);
+  expect(others.map((key) => key === now)).toEqual([true, true, true, false]);
+  release();
+  await asking;
+});
+
+test("a repeat is free even if Redis has lost everything since", async () => {
+  const payer = await service.organization();
+  const first = await ask(payer, "lost");
+  await service.rest();
+  await service.redis.flushall();
+  const retry = await ask(payer, "lost");
+  expect(retry.headers.get("x-request-id")).toBe(first.headers.get("x-request-id"));
+  expect(await chargesOf(payer)).toBe(1);
+});

@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newToken } from "../../../api/tokens/tokens.ts";
+import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
+
+/** The door `searxng`, by the requests of its clients. */
+
+const host = "searxng.serp.example";
+
+let service: Service;
+let payer: Organization;
+beforeAll(async () => {
+  const environment = { COMPAT_DOORS: "searxng", COMPAT_HOSTS: `searxng=${host}`, SEARCH_DEADLINE_MS: "3000" };
+  service = await Service.start({ environment });
+  payer = await service.organization({ creditMils: 10_000 });
+});
+afterAll(() => service.stop());
+
+const allOf = (fields: Record<string, string>) => new URLSearchParams({ format: "json", ...fields }).toString();
+
+/** A search as LibreChat sends it (@librechat/agents 3.9.2, src/tools/search/search.ts). */
+const ask = (fields: Record<string, string>, headers: Record<string, string> = { "x-api-key": payer.token }) =>
+  service.send(`/searxng/search?${allOf(fields)}`, { headers });
+
+/** Requests as they are in the sources of clients, with `q` for the keyword and the token where the client sends it. */
+const requests: { client: string; send: (q: string, token: string) => Promise<Answer> }[] = [
+  {
+    client: "LibreChat (@librechat/agents 3.9.2, src/tools/search/search.ts)",
+    send: (q, token) =>
+      service.send(
+        `/searxng/search?${allOf({ q, pageno: "1", categories: "general", language: "all", engines: "google,bing" })}`,
+        {
+          headers: { "x-api-key": token, "content-type": "application/json" },
+        },
+      ),
+  },
+  {
+    client: "LangChain JS (@langchain/community 1.1.29, dist/tools/searxng_search.js)",
+    send: (q, token) =>
+      service.send(
+        `/searxng/search?${allOf({ q, numResults: "10", pageNumber: "1", imageProxy: "true", safesearch: "0" })}`,
+        {
+          method: "POST",
+          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        },
+      ),
+  },
+  {
+    client: "LiteLLM (litellm/llms/searxng/search/transformation.py)",
+    send: (q, token) =>
+      service.send(`/searxng/search?${allOf({ q })}`, { headers: { authorization: `Bearer ${token}` } }),
+  },
+  {
+    client: "Dify (tools/searxng/tools/searxng_search.py), at the root",
+    send: (q, token) =>
+      service.send(`/searxng/?${allOf({ q, time_range: "day", categories: "general" })}`, {
+        headers: { "x-api-key": token },
+      }),
+  },
+];
+
+describe.each(requests)("$client", ({ send }) => {
+  test("gets results sorted by score, with every field that clients read", async () => {
+    const organization = await service.organization();
+    const { status, headers, body } = await send("garden pump", organization.token);
+    expect(status).toBe(200);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    const { results, ...others } = body;
+    expect(results.length).toBeGreaterThan(5);
+    for (const result of results)
+      expect(result).toMatchObject({
+        url: expect.stringMatching(/^https?:/),
+        title: expect.stringMatching(/./),
+        content: expect.any(String),
+        description: result.content,
+        engine: "google",
+        engines: ["google"],
+        score: expect.any(Number),
+      });
+    const scores = results.map(({ score }: { score: number }) => score);
+    expect(scores).toEqual(scores.toSorted((one: number, other: number) => other - one));
+    expect(new Set(scores).size).toBe(scores.length);
+    expect(others).toMatchObject({ query: "garden pump", corrections: [], unresponsive_engines: [] });
+    expect(others.number_of_results).toBeGreaterThan(0);
+    for (const texts of [others.answers, others.suggestions]) {
+      expect(texts.length).toBeGreaterThan(0);
+      for (const text of texts) expect(text).toMatch(/./);
+    }
+    expect(others.infoboxes[0]).toMatchObject({ infobox: expect.stringMatching(/./), content: expect.any(String) });
+    await service.rest();
+    expect((await service.ledgerOf(organization.organizationId)).map(({ kind, mils }) => ({ kind, mils }))).toEqual([
+      { kind: "grant", mils: 1_000 },
+      { kind: "charge", mils: -5 },
+    ]);
+  });
+
+  test("gets empty lists for a search without results", async () => {
+    const { status, body } = await send("sandbox:empty", payer.token);
+    expect({ status, results: body.results, answers: body.answers }).toEqual({ status: 200, results: [], answers: [] });
+  });
+
+  test("gets 401 for a token that is unknown", async () => {
+    const { status, headers, body } = await send("tea", newToken());
+    expect({ status, code: body.code }).toEqual({ status: 401, code: "unauthenticated" });
+    expect(body.error).toContain("Tokens may expire or be revoked");
+    expect(headers.get("www-authenticate")).toContain("Bearer");
+  });
+
+  test("gets an error for a search that fails, and pays nothing", async () => {
+    const { organizationId, token } = await service.organization();
+    const { status, body } = await send("sandbox:error", token);
+    expect({ status, code: body.code }).toEqual({ status: 502, code: "engine_error" });
+    await service.rest();
+    expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toEqual([]);
+  });
+});
+
+test("a page has the results that follow those of the page before", async () => {
+  const pages = await Promise.all(["1", "2"].map((pageno) => ask({ q: "long tail", pageno })));
+  const { body: whole } = await service.search(payer.token, { keyword: "long tail", depth: 20 });
+  const organic = whole.results.filter(({ type }: { type: string }) => type === "organic");
+  const urls = pages.map(({ body }) => body.results.map(({ url }: { url: string }) => url));
+  expect(urls[1]).toEqual(organic.slice(10, 20).map(({ url }: { url: string }) => url));
+  expect(urls[0]).not.toEqual(urls[1]);
+});
+
+test("a language that names none changes nothing", async () => {
+  const answers = [];
+  for (const language of ["all", "auto", "", "en"]) answers.push(await ask({ q: "shoes", language }));
+  expect(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size).toBe(1);
+  const german = await ask({ q: "shoes", language: "de-AT" });
+  expect(german.headers.get("x-request-id")).not.toBe(answers[0]?.headers.get("x-request-id"));
+});
+
+const wrong = [
+  { name: "no keyword", fields: {}, says: "`q`: This field is required." },
+  { name: "a blank keyword", fields: { q: " " }, says: "`q`: Expected at least one visible character." },
+  { name: "another format", fields: { q: "a", format: "html" }, says: "`format`: Expected json" },
+  { name: "a page that is too far", fields: { q: "a", pageno: "11" }, says: "`pageno`: Expected a page from 1 to 10." },
+  { name: "an unknown language", fields: { q: "a", language: "klingonese" }, says: "`language`:" },
+];
+
+test.each(wrong)(
+  "a request with $name is refused in the client's words before anything is charged",
+  async ({ fields, says }) => {
+    const { status, body } = await ask(fields);
+    expect({ status, code: body.code }).toEqual({ status: 400, code: "bad_request" });
+    expect(body.error).toContain(says);
+  },
+);
+
+test("a refused search says why in the reason phrase, which is all that some clients show", async () => {
+  const { token } = await service.organization({ creditMils: 1 });
+  const { port } = new URL(service.apis[0]?.url ?? "");
+  const response = await fetch(`http://127.0.0.1:${port}/searxng/search?q=a&format=json`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect({ status: response.status, text: response.statusText }).toEqual({
+    status: 402,
+    text: "Payment Required: out_of_credits",
+  });
+});
+
+test("another path of the door is not found, and another method not allowed, in the door's form", async () => {
+  const headers = { "x-api-key": payer.token };
+  const unknown = await service.send("/searxng/config", { headers });
+  expect({ status: unknown.status, code: unknown.body.code }).toEqual({ status: 404, code: "not_found" });
+  const deleted = await service.send("/searxng/search?q=a", { method: "DELETE", headers });
+  expect({ status: deleted.status, code: deleted.body.code }).toEqual({ status: 405, code: "method_not_allowed" });
+  expect(deleted.headers.get("allow")).toBe("GET, POST");
+});
+
+/** A GET with a host of the test's choice. */
+async function getAt(hostHeader: string, path: string) {
+  const head = `GET ${path} HTTP/1.1\r\nHost: ${hostHeader}\r\nX-API-Key: ${payer.token}\r\nConnection: close\r\n\r\n`;
+  const { answers } = await sendRaw(service.apis[0]?.url ?? "", head);
+  return answers[0];
+}
+
+test.each([host, `${host}:8443`, "SearXNG.serp.example", `${host}.`])(
+  "the host %s serves the door at its root",
+  async (name) => {
+    const atPath = await getAt(name, "/search?q=tea&format=json");
+    const atRoot = await getAt(name, "/?q=tea&format=json");
+    expect([atPath?.status, atRoot?.status]).toEqual([200, 200]);
+  },
+);
+
+test.each(["/", "/docs", "/billing", "/v1/usage", "/mcp", "/openapi.json", "/searxng/search?q=tea&format=json"])(
+  "the host of a door does not serve %s of the API",
+  async (path) => {
+    const answer = await getAt(host, path);
+    expect(answer?.body).toMatchObject({ error: expect.any(String), code: path === "/" ? "bad_request" : "not_found" });
+  },
+);
+
+test("a slash too many does not matter", async () => {
+  const { status } = await service.send("/searxng//search?q=tea&format=json", {
+    headers: { "x-api-key": payer.token },
+  });
+  expect(status).toBe(200);
+});
+
+test("the log has the door as the route, and the token's id", async () => {
+  const { headers } = await ask({ q: "log line" });
+  const requestId = headers.get("x-request-id");
+  const logged = () => service.apis[0]?.lines.find((fields) => fields["requestId"] === requestId);
+  await service.until(async () => logged() !== undefined);
+  expect(logged()).toMatchObject({ route: "/searxng/search", tokenId: payer.tokenId, outcome: "answered" });
+});
