@@ -56,10 +56,26 @@ const responseSchemas = {
  * generated clients.
  */
 export function schemas(): Json {
-  return { ...jsonSchemas(requestSchemas, "input"), ...jsonSchemas(responseSchemas, "output") };
+  const answers = jsonSchemas(responseSchemas, "output");
+  return { ...jsonSchemas(requestSchemas, "input"), ...answers, CompactResult: withFieldsOf(answers) };
 }
 
-function jsonSchemas(named: Record<string, z.ZodType>, io: "input" | "output"): Json {
+/**
+ * A 200 is an answer of one of two formats, and generated code reads only the fields that both have. So the compact result
+ * names the fields that it never has as optional: `results[0].rank` compiles, as a number that may be missing.
+ */
+function withFieldsOf({ Result, CompactResult }: Record<string, z.core.JSONSchema.BaseSchema>): Json {
+  const absent = Object.entries(Result?.properties ?? {}).map(([name, schema]) => [
+    name,
+    { ...(typeof schema === "object" && schema), description: "Only in the format `full`." },
+  ]);
+  return { ...CompactResult, properties: { ...Object.fromEntries(absent), ...CompactResult?.properties } };
+}
+
+function jsonSchemas(
+  named: Record<string, z.ZodType>,
+  io: "input" | "output",
+): Record<string, z.core.JSONSchema.BaseSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id });
   const converted = z.toJSONSchema(registry, {

@@ -1,4 +1,5 @@
 import { chargingRule } from "../charging-rule.ts";
+import { errorSections } from "./error-sections.ts";
 
 /** The longer texts of the OpenAPI document, in Markdown, for developers who are about to call the API. */
 
@@ -19,11 +20,15 @@ case or a trailing slash is a different path. Besides the errors of the operatio
 ## Start
 
 \`\`\`sh
-curl -s https://HOST/v1/serp/search \\
-  -H "Authorization: Bearer $TOKEN" \\
+export SERPMILL_URL=https://HOST SERPMILL_TOKEN=smk_…
+curl -sS --fail-with-body --max-time 35 --retry 3 "$SERPMILL_URL/v1/serp/search" \\
+  -H "Authorization: Bearer $SERPMILL_TOKEN" \\
+  -H "Idempotency-Key: $(openssl rand -hex 16)" \\
   -H 'Content-Type: application/json' \\
   -d '{"keyword":"best coffee beans"}'
 \`\`\`
+
+The key makes curl's retries free. Wait longer than 30 seconds, within which the service answers.
 
 ## Authentication
 
@@ -47,7 +52,10 @@ plan, remembered answer, credits, searches in flight, rate window. A rejected re
 
 Always \`{"requestId": "…", "error": {"code": "…", "message": "…", "details": {…}}}\`. Switch on \`code\`; \`message\` is for people and may
 change. 429 and 503 have \`Retry-After\` in whole seconds. After a lost connection, a 503 or a 504, retry with the same \`Idempotency-Key\`:
-if the first request was charged, the retry returns its answer and charges nothing.
+if the first request was charged, the retry returns its answer and charges nothing. The header \`Link\` of an error, with \`rel="help"\`, leads
+to its section here.
+
+${errorSections()}
 
 ## Rate limit
 

@@ -6,7 +6,7 @@ import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage 
 import { headerComponents, jsonContent, responses } from "./responses.ts";
 
 /** The version of the contract under /v1. The minor number grows with additions, the patch number with wording. */
-const version = "1.2.3";
+const version = "1.3.0";
 
 /** Usage never answers 500: a defect is a 503. */
 const usageErrors: ErrorStatus[] = [401, 429, 503];

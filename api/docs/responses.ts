@@ -1,6 +1,7 @@
 import { chargingRule } from "../charging-rule.ts";
 import type { ErrorStatus } from "../error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
+import { helpLinkOf } from "../http/help-link.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";
 
@@ -23,6 +24,12 @@ const headers = {
     description: "Responses must not be stored.",
     schema: { type: "string", const: "no-store" },
     example: "no-store",
+    required: true,
+  },
+  Link: {
+    description: "The section of the reference about this error, relative to the address of the request.",
+    schema: { type: "string", pattern: '^</docs#description/[\\w-]+>; rel="help"$', maxLength: 128 },
+    example: helpLinkOf("rate_limited"),
     required: true,
   },
   "RateLimit-Policy": {
@@ -104,7 +111,7 @@ function errorResponse(status: ErrorStatus): Json {
   });
   return {
     description: codes.join("\n\n"),
-    headers: named([...always, ...(errorHeaders[status] ?? [])]),
+    headers: named([...always, "Link", ...(errorHeaders[status] ?? [])]),
     content: jsonContent(`Error${status}`, errorExamples[status]),
   };
 }

@@ -1,11 +1,8 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
-import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { beforeAll, expect, test } from "vitest";
 import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
-/** The API reference in a browser, and its caching headers. */
+/** The files of the API reference and their headers. */
 
 let service: Service;
 beforeAll(async () => {
@@ -60,65 +57,3 @@ test("every file of the page has a policy that forbids other scripts, frames and
     expect(headers.get("x-frame-options")).toBe("DENY");
   }
 });
-
-describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await openBrowser();
-  });
-  afterAll(() => browser.close());
-
-  test.each([
-    { width: 390, dark: true },
-    { width: 1280, dark: false },
-  ])(
-    "an operation is read at $width px, dark $dark: no data leaves the origin or is stored, and axe finds no fault",
-    async ({ width, dark }) => {
-      const origin = service.apis[0]?.url ?? "";
-      const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
-      await page.goto(`${origin}/docs#tag/search`);
-      await page.getByText(`curl ${origin}/v1/serp/search`).first().waitFor();
-      expect(await axeFindings(page)).toEqual([]);
-      expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: dark });
-      // A search is tried on the playground: Scalar's own dialog has faults for axe.
-      expect(await page.getByRole("button", { name: "Test Request" }).count()).toBe(0);
-      expect(await page.locator('#reference a[href="/playground"]').count()).toBe(1);
-
-      expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
-      expect(await kept(page)).toMatchObject({ session: {}, cookie: "" });
-      expect(await page.context().cookies()).toEqual([]);
-      await page.close();
-    },
-  );
-
-  test("a reader finds an operation by the sidebar and by search, sees code in three languages, and the way to the account", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const { page } = await visitor(browser, [origin]);
-    await page.goto(`${origin}/docs`);
-    const sidebar = page.getByRole("complementary", { name: "Sidebar for Serpmill" });
-    await sidebar.getByRole("link", { name: "Search Google" }).waitFor();
-    expect(await page.getByRole("tab").allInnerTexts()).toEqual(["Shell", "Node.js", "Python"]);
-    for (const href of ["/billing", "/#agents", "/"]) {
-      expect(await page.getByRole("navigation", { name: "Site" }).locator(`a[href="${href}"]`).count()).toBe(1);
-    }
-
-    await page.getByRole("button", { name: "Open Search" }).first().click();
-    await page.keyboard.type("balance");
-    const found = page.getByRole("option", { name: "Read the balance" });
-    await found.waitFor();
-    await found.click();
-    const code = page.locator("pre", { hasText: `curl ${origin}/v1/usage` });
-    await code.waitFor();
-    await page.close();
-  });
-});
-
-// Text, because it is evaluated in the page and uses browser globals that Node does not have.
-const kept = (page: Page) =>
-  page.evaluate("({ local: { ...localStorage }, session: { ...sessionStorage }, cookie: document.cookie })");
-
-const pageOf = (page: Page) =>
-  page.evaluate(`({
-    isTooWide: document.documentElement.scrollWidth > innerWidth,
-    isDark: document.body.classList.contains("dark-mode"),
-  })`);

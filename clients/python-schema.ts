@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { openApiDocument } from "../api/docs/openapi-document.ts";
+
+/** Makes the types of `clients/python/src/serpmill/schema.py` from the schemas of the API's document. */
+
+const heading = `"""Generated from the OpenAPI document by \`npm run clients\`."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+`;
+
+interface Schema {
+  $ref?: string | undefined;
+  type?: string | undefined;
+  const?: unknown;
+  enum?: unknown[] | undefined;
+  items?: Schema | undefined;
+  properties?: Record<string, Schema> | undefined;
+  required?: string[] | undefined;
+}
+const schema: z.ZodType<Schema> = z.lazy(() =>
+  z.object({
+    $ref: z.string().optional(),
+    type: z.string().optional(),
+    const: z.unknown().optional(),
+    enum: z.array(z.unknown()).optional(),
+    items: schema.optional(),
+    properties: z.record(z.string(), schema).optional(),
+    required: z.array(z.string()).optional(),
+  }),
+);
+
+// What the client sends and returns. The details of errors are dictionaries.
+const roots = ["SearchRequest", "SiteLink", "Result", "Query", "SearchAnswer", "Usage"] as const;
+
+const scalars: Record<string, string> = { string: "str", integer: "int", number: "float", boolean: "bool" };
+
+/** The text of the file. A field that may be missing is in the class without `total`. */
+export function schemaOfPythonClient(): string {
+  const { components } = openApiDocument();
+  const { schemas } = z.object({ schemas: z.record(z.string(), schema) }).parse(components);
+  const classes: string[] = [];
+  for (const name of roots) addClass(classes, schemas, name, schemas[name] ?? {});
+  return [heading, ...classes].join("\n");
+}
+
+function addClass(classes: string[], schemas: Record<string, Schema>, name: string, { properties, required }: Schema) {
+  const fields = Object.entries(properties ?? {}).map(([field, type]) => ({
+    line: `    ${field}: ${typeOf(classes, schemas, name + field[0]?.toUpperCase() + field.slice(1), type)}`,
+    isRequired: required?.includes(field) ?? false,
+  }));
+  const linesOf = (isRequired: boolean) =>
+    fields.filter((one) => one.isRequired === isRequired).map(({ line }) => line);
+  const [always, sometimes] = [linesOf(true), linesOf(false)];
+  if (sometimes.length === 0) classes.push(`\nclass ${name}(TypedDict):`, ...always, "");
+  else
+    classes.push(
+      `\nclass _${name}Always(TypedDict):`,
+      ...always,
+      "",
+      `\nclass ${name}(_${name}Always, total=False):`,
+      ...sometimes,
+      "",
+    );
+}
+
+function typeOf(classes: string[], schemas: Record<string, Schema>, name: string, type: Schema): string {
+  if (type.$ref !== undefined) {
+    const target = type.$ref.split("/").at(-1) ?? "";
+    const known = roots.find((root) => root === target);
+    return known ?? typeOf(classes, schemas, name, schemas[target] ?? {});
+  }
+  if (type.enum) return `Literal[${type.enum.map((value) => JSON.stringify(value)).join(", ")}]`;
+  if (type.const !== undefined) return `Literal[${type.const === true ? "True" : JSON.stringify(type.const)}]`;
+  if (type.type === "array") return `list[${typeOf(classes, schemas, name, type.items ?? {})}]`;
+  if (type.type === "object") {
+    addClass(classes, schemas, name, type);
+    return name;
+  }
+  return scalars[type.type ?? ""] ?? "object";
+}

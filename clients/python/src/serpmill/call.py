@@ -1,0 +1,157 @@
+"""Sends a call until it is answered."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from .errors import SerpmillError, error_of
+from .reply import Reply, read_reply
+
+# The API answers within 30 seconds unless its operator has set another deadline. A connection that is silent for longer is lost.
+_attempt_s_max = 35.0
+_pause_s_min = 0.5
+_pause_s_max = 8.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the API, which may take several requests. A call without a key is free."""
+
+    method: str
+    path: str
+    answer_field: str
+    deadline_s: float
+    max_retries: int
+    body: bytes | None = None
+    idempotency_key: str | None = None
+
+
+class Cancellation:
+    """Ends a call from another thread: it closes the connection, and no repeat follows."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._sock: socket.socket | None = None
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        self.event.set()
+        with self._lock:
+            _shut(self._sock)
+
+    def watch(self, sock: socket.socket | None) -> None:
+        """Names the connection that `cancel` closes."""
+        with self._lock:
+            self._sock = sock
+            if self.event.is_set():
+                _shut(sock)
+
+
+def send(base_url: str, token: str, call: Call, cancellation: Cancellation) -> Reply[Any]:
+    """Sends a call until it is answered.
+
+    It is repeated under the same key while a repeat can help and the deadline allows it. Once an answer may have been
+    charged and lost, only the deadline ends the repeats, because each of them can fetch it. Raises SerpmillError.
+    """
+    ends_at = time.monotonic() + call.deadline_s  # This clock never jumps.
+    may_be_charged = False
+    attempts = 0
+    while True:
+        attempts += 1
+        try:
+            reply = _attempt(base_url, token, call, cancellation, ends_at)
+            reply.idempotency_key, reply.attempts = call.idempotency_key, attempts
+            return reply
+        except SerpmillError as error:
+            may_be_charged = may_be_charged or (error.may_be_charged and call.idempotency_key is not None)
+            error.may_be_charged, error.idempotency_key, error.attempts = may_be_charged, call.idempotency_key, attempts
+            may_repeat = error.can_repeat and (
+                attempts <= call.max_retries or (may_be_charged and call.max_retries > 0)
+            )
+            pause_s = _pause_s(attempts, error.retry_after_s)
+            if not may_repeat or time.monotonic() + pause_s >= ends_at:
+                raise
+        cancellation.event.wait(pause_s)
+
+
+def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, ends_at: float) -> Reply[Any]:
+    if cancellation.event.is_set():
+        raise _aborted()
+    left_s = max(0.001, min(_attempt_s_max, ends_at - time.monotonic()))
+    connection = _connection_to(base_url, left_s)
+    sock: socket.socket | None = None
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        _shut(sock)
+
+    # The time-out of a socket is one for each read, which an answer that comes in small pieces never reaches.
+    timer = threading.Timer(left_s, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        connection.connect()
+        sock = connection.sock
+        cancellation.watch(sock)
+        if late.is_set():
+            raise TimeoutError
+        url = base_url + call.path
+        connection.request(call.method, urlsplit(url).path, call.body, _headers(token, call))
+        response = connection.getresponse()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        body = response.read()
+        return read_reply(response.status, headers, body, url, call.answer_field)
+    except (OSError, http.client.HTTPException) as cause:
+        if cancellation.event.is_set():
+            raise _aborted() from cause
+        is_late = late.is_set() or isinstance(cause, TimeoutError)
+        reason = "No answer came in time." if is_late else f"The connection failed before the answer was complete: {cause!r}"
+        raise error_of("lost_reply", reason, may_be_charged=sock is not None, can_repeat=True) from cause
+    finally:
+        timer.cancel()
+        cancellation.watch(None)
+        connection.close()
+
+
+def _connection_to(base_url: str, timeout_s: float) -> http.client.HTTPConnection:
+    address = urlsplit(base_url)
+    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+    return kind(address.hostname or "", address.port, timeout=timeout_s)
+
+
+def _headers(token: str, call: Call) -> dict[str, str]:
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json", "Connection": "close"}
+    if call.body is not None:
+        headers["Content-Type"] = "application/json"
+    if call.idempotency_key is not None:
+        headers["Idempotency-Key"] = call.idempotency_key
+    return headers
+
+
+def _shut(sock: socket.socket | None) -> None:
+    """Wakes the thread that reads from the connection."""
+    if sock is not None:
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # It is closed already.
+
+
+def _aborted() -> SerpmillError:
+    message = "The caller ended the call. A search that was already sent goes on, and is charged if it succeeds."
+    return error_of("aborted", message, may_be_charged=True, can_repeat=False)
+
+
+def _pause_s(attempts: int, retry_after_s: float | None) -> float:
+    """With jitter, so that callers that failed together do not come back together."""
+    if retry_after_s is not None:
+        return retry_after_s + random.random() * _pause_s_min
+    return min(_pause_s_min * 2 ** min(attempts - 1, 10), _pause_s_max) * (0.5 + random.random() / 2)

@@ -1,0 +1,120 @@
+"""The errors of the client: one class for each code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class SerpmillError(Exception):
+    """Any failure of a call. Its subclasses stand for one code each.
+
+    may_be_charged: whether the search may have been charged although its answer did not arrive. Then repeat it under
+        `idempotency_key` within 24 hours: if it was charged, the repeat returns the answer and costs nothing.
+    can_repeat: whether a repeat can succeed.
+    help: the address of the section about this error in the API's reference.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        can_repeat: bool,
+        may_be_charged: bool,
+        details: dict[str, Any] | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+        help: str | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details: dict[str, Any] = details or {}
+        self.status = status
+        self.request_id = request_id
+        self.help = help
+        self.retry_after_s = retry_after_s
+        self.can_repeat = can_repeat
+        self.may_be_charged = may_be_charged
+        self.idempotency_key: str | None = None
+        self.attempts = 0
+
+
+class BadRequestError(SerpmillError):
+    pass
+
+
+class QueryRejectedError(SerpmillError):
+    pass
+
+
+class UnauthenticatedError(SerpmillError):
+    pass
+
+
+class PlanRequiredError(SerpmillError):
+    pass
+
+
+class OutOfCreditsError(SerpmillError):
+    """`details` say what ran out: `availableMils` and `topupUrl`, or the `limitMils` of a `period` that renews at `renewsAt`."""
+
+
+class RateLimitedError(SerpmillError):
+    pass
+
+
+class InternalError(SerpmillError):
+    pass
+
+
+class NotImplementedByApiError(SerpmillError):
+    pass
+
+
+class EngineError(SerpmillError):
+    pass
+
+
+class UnavailableError(SerpmillError):
+    pass
+
+
+class EngineTimeoutError(SerpmillError):
+    pass
+
+
+class LostReplyError(SerpmillError):
+    """No whole answer came: the connection failed, the time was up, or the answer was unreadable."""
+
+
+class UnexpectedReplyError(SerpmillError):
+    """The answer is not one of this API's. Usually the address leads to another server."""
+
+
+class AbortedError(SerpmillError):
+    """The caller ended the call."""
+
+
+_classes: dict[str, type[SerpmillError]] = {
+    "bad_request": BadRequestError,
+    "query_rejected": QueryRejectedError,
+    "unauthenticated": UnauthenticatedError,
+    "plan_required": PlanRequiredError,
+    "out_of_credits": OutOfCreditsError,
+    "rate_limited": RateLimitedError,
+    "internal_error": InternalError,
+    "not_implemented": NotImplementedByApiError,
+    "engine_error": EngineError,
+    "unavailable": UnavailableError,
+    "engine_timeout": EngineTimeoutError,
+    "lost_reply": LostReplyError,
+    "unexpected_reply": UnexpectedReplyError,
+    "aborted": AbortedError,
+}
+
+
+def error_of(code: str, message: str, **facts: Any) -> SerpmillError:
+    """The error of the class of its code. A code that a newer API added gets the base class."""
+    return _classes.get(code, SerpmillError)(code, message, **facts)

@@ -1,0 +1,133 @@
+import type { Reply } from "./answers.ts";
+import { errorOf, type Failure } from "./errors.ts";
+import { type Attempted, readReply } from "./read-reply.ts";
+
+// The API answers within 30 seconds unless its operator has set another deadline. A connection that is silent for longer is lost.
+const attemptMsMax = 35_000;
+const pauseMsMin = 500;
+const pauseMsMax = 8_000;
+
+/** Where a client sends its calls. */
+export interface Connection {
+  baseURL: string;
+  token: string;
+  fetch: typeof fetch;
+}
+
+/** One call of the API, which may take several requests. */
+export interface Call {
+  method: "GET" | "POST";
+  path: string;
+  body?: string;
+  /** A field that every answer has. */
+  answerField: string;
+  /** Sent with each of the requests. A call without one is free. */
+  idempotencyKey?: string;
+  signal?: AbortSignal | undefined;
+  /** From the call's start to its end, pauses included. */
+  deadlineMs: number;
+  /** How often a call is repeated that was certainly not charged. 0: no call is ever repeated. */
+  maxRetries: number;
+}
+
+/**
+ * Sends a call until it is answered. It is repeated under the same key while a repeat can help and the deadline allows it. Once
+ * an answer may have been charged and lost, only the deadline ends the repeats, because each of them can fetch it.
+ * @throws {SerpmillError}
+ */
+export async function send<Answer>(connection: Connection, call: Call): Promise<Reply<Answer>> {
+  const { idempotencyKey, signal, maxRetries } = call;
+  // This clock never jumps.
+  const endsAtMs = performance.now() + call.deadlineMs;
+  let mayBeCharged = false;
+  for (let attempts = 1; ; attempts += 1) {
+    const attempted = signal?.aborted ? aborted(signal) : await attempt<Answer>(connection, call, endsAtMs);
+    if ("data" in attempted) return { ...attempted, idempotencyKey, attempts };
+    mayBeCharged ||= attempted.mayBeCharged && idempotencyKey !== undefined;
+    const error = errorOf({ ...attempted, mayBeCharged }, { idempotencyKey, attempts });
+    const mayRepeat = attempted.canRepeat && (attempts <= maxRetries || (mayBeCharged && maxRetries > 0));
+    const pauseMs = pauseMsOf(attempts, attempted.retryAfterMs);
+    if (!mayRepeat || performance.now() + pauseMs >= endsAtMs) throw error;
+    await pause(pauseMs, signal);
+  }
+}
+
+async function attempt<Answer>(connection: Connection, call: Call, endsAtMs: number): Promise<Attempted<Answer>> {
+  const { signal, body, idempotencyKey } = call;
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  const timer = setTimeout(abort, Math.min(attemptMsMax, endsAtMs - performance.now()));
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    const response = await connection.fetch(connection.baseURL + call.path, {
+      method: call.method,
+      headers: {
+        authorization: `Bearer ${connection.token}`,
+        accept: "application/json",
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+      },
+      ...(body !== undefined && { body }),
+      redirect: "manual", // The token is for this address only.
+      signal: stop.signal,
+    });
+    return readReply(response, await response.text(), call.answerField);
+  } catch (cause) {
+    return signal?.aborted ? aborted(signal) : lost(cause, stop.signal.aborted);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+const aborted = (signal: AbortSignal): Failure => ({
+  code: "aborted",
+  message: "The caller's signal ended the call. A search that was already sent goes on, and is charged if it succeeds.",
+  details: {},
+  mayBeCharged: true,
+  cause: signal.reason,
+  canRepeat: false,
+});
+
+// What Node, Deno and Bun call a connection that never came about, over which no request was sent.
+const neverConnected =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|TLS|dns error|refused|bad port/;
+
+function lost(cause: unknown, isLate: boolean): Failure {
+  const reason = describe(cause);
+  return {
+    code: "lost_reply",
+    message: isLate ? "No answer came in time." : `The connection failed before the answer was complete: ${reason}`,
+    details: {},
+    mayBeCharged: isLate || !neverConnected.test(reason),
+    cause,
+    canRepeat: true,
+  };
+}
+
+/** The messages and codes of an error and its causes: fetch says only "fetch failed". */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error ? ` (${String(error.code)})` : "";
+  return `${error.message}${code}${error.cause === undefined ? "" : `: ${describe(error.cause)}`}`;
+}
+
+/** With jitter, so that callers that failed together do not come back together. */
+function pauseMsOf(attempts: number, retryAfterMs: number | undefined): number {
+  if (retryAfterMs !== undefined) return retryAfterMs + Math.random() * pauseMsMin;
+  return Math.min(pauseMsMin * 2 ** (attempts - 1), pauseMsMax) * (0.5 + Math.random() / 2);
+}
+
+/** Resolves after the time, or when the signal is aborted. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener("abort", end, { once: true });
+    if (signal?.aborted) end();
+  });
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env node
+import { parseArgs } from "node:util";
+import { type SearchAnswer, type SearchRequest, Serpmill, SerpmillError } from "./serpmill.ts";
+
+const help = `Usage: serpmill [options] KEYWORD...
+
+Searches Google over the Serpmill API at SERPMILL_URL, with the token in SERPMILL_TOKEN.
+
+Options:
+  --location PLACE    where the search is made from, such as "Austin, TX"
+  --language NAME     its name or code, such as de
+  --device DEVICE     desktop or mobile
+  --depth N           number of organic results, 1 to 100
+  --domain HOST       show only results on this domain
+  --json              print each result as one line of JSON
+  --help              print this text
+`;
+
+const options = {
+  location: { type: "string" },
+  language: { type: "string" },
+  device: { type: "string" },
+  depth: { type: "string" },
+  domain: { type: "string" },
+  json: { type: "boolean", default: false },
+  help: { type: "boolean", default: false },
+} as const;
+
+/** Prints the results of each keyword. The exit code is 1 if a search failed, and 2 if the command is wrong. */
+async function main(): Promise<number> {
+  const { values, positionals: keywords } = parseArgs({ options, allowPositionals: true });
+  if (values.help) return print(help);
+  if (keywords.length === 0) throw new TypeError("Expected a keyword.");
+  const { location, language, depth, domain: targetDomain } = values;
+  // The API checks the values, and names the field that is wrong.
+  const device = values.device as SearchRequest["device"];
+  const given = { location, language, device, depth: depth === undefined ? undefined : Number(depth), targetDomain };
+  const client = new Serpmill();
+  const requests = keywords.map(
+    (keyword) => JSON.parse(JSON.stringify({ keyword, ...given })) as SearchRequest & { format?: "full" },
+  );
+  let exitCode = 0;
+  for await (const { request, answer, error } of client.searchMany(requests)) {
+    if (answer) print(values.json ? lines(request.keyword, answer) : table(request.keyword, answer));
+    else exitCode = report(error, request.keyword);
+  }
+  return exitCode;
+}
+
+const lines = (keyword: string, { results }: SearchAnswer) =>
+  results.map((result) => `${JSON.stringify({ keyword, ...result })}\n`).join("");
+
+function table(keyword: string, { results, creditsCharged, creditsRemaining }: SearchAnswer): string {
+  const rows = results.map(({ rank, type, title, url }) => [String(rank), type, title, url].map(printable));
+  const [ranks, types] = [0, 1].map((column) => Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)));
+  const titleMax = Math.max(20, Math.floor(((process.stdout.columns ?? 120) - (ranks ?? 0) - (types ?? 0) - 6) / 2));
+  const body = rows.map(([rank = "", type = "", title = "", url = ""]) =>
+    [rank.padStart(ranks ?? 0), type.padEnd(types ?? 0), title.slice(0, titleMax).padEnd(titleMax), url].join("  "),
+  );
+  const cost = `${printable(keyword)}: ${results.length} results for ${creditsCharged} mils, ${creditsRemaining} left`;
+  return [...body, cost, ""].join("\n");
+}
+
+/** Without control characters, which could drive the terminal. */
+const printable = (text: string) => text.replaceAll(/\p{Cc}/gu, " ");
+
+function report(
+  { message, code, requestId, help: address, mayBeCharged, idempotencyKey }: SerpmillError,
+  keyword: string,
+) {
+  const facts = [requestId, address, mayBeCharged && `may be charged; Idempotency-Key ${idempotencyKey}`].filter(
+    Boolean,
+  );
+  process.stderr.write(printable(`${keyword}: ${code}: ${message} (${facts.join(", ")})`) + "\n");
+  return 1;
+}
+
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+main().then(
+  (exitCode) => {
+    process.exitCode = exitCode;
+  },
+  (error: unknown) => {
+    if (!(error instanceof SerpmillError))
+      process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${help}`);
+    process.exitCode = error instanceof SerpmillError ? 1 : 2;
+  },
+);

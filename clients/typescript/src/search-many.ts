@@ -1,0 +1,122 @@
+import type { PendingAnswer, SearchRequest } from "./answers.ts";
+import { pause } from "./call.ts";
+import { SerpmillError } from "./errors.ts";
+import type { CallOptions } from "./serpmill.ts";
+
+// The searches in flight that the plan `free` allows.
+const inFlightDefault = 5;
+
+export interface ManyOptions extends Omit<CallOptions, "idempotencyKey"> {
+  /** How many searches run at once; 5 by default. */
+  inFlightMax?: number;
+  /** The key of each search. With keys that a second run makes again, that run pays for nothing that this one has paid. */
+  idempotencyKey?: (request: SearchRequest, index: number) => string;
+}
+
+type Ended<Answer> = { request: SearchRequest; index: number } & (
+  | { answer: Answer; error?: never }
+  | { error: SerpmillError; answer?: never }
+);
+
+type Taken = IteratorResult<SearchRequest, void>;
+
+/** How one of many searches ended. `index` is the request's position, from 0; `progress` is how many have ended by now. */
+export type ManyOutcome<Answer> = Ended<Answer> & { progress: { done: number; failed: number; inFlight: number } };
+
+/**
+ * Runs searches, a few at once, and yields each as it ends, also one that fails. It starts none while the rate window is used
+ * up. When none of the rest could succeed, it starts no more, yields those that run, and throws the error.
+ * @throws {SerpmillError} if the caller aborts, the token is not valid, the plan has no searches, or the credit is used up.
+ */
+export async function* searchMany<Answer>(
+  search: (request: SearchRequest, options: CallOptions) => PendingAnswer<Answer>,
+  requests: Iterable<SearchRequest> | AsyncIterable<SearchRequest>,
+  { inFlightMax = inFlightDefault, idempotencyKey, ...options }: ManyOptions,
+): AsyncGenerator<ManyOutcome<Answer>, void, undefined> {
+  const source = iterate(requests);
+  const window = new RateWindow();
+  const stop = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
+  const run = async (request: SearchRequest, index: number): Promise<Ended<Answer>> => {
+    window.count();
+    const key = idempotencyKey && { idempotencyKey: idempotencyKey(request, index) };
+    try {
+      const reply = await search(request, { ...options, ...key, signal }).withResponse();
+      window.read(reply.headers, index + 1);
+      return { request, index, answer: reply.data };
+    } catch (error) {
+      if (error instanceof SerpmillError) return { request, index, error };
+      throw error;
+    }
+  };
+  const take = async (): Promise<Taken> => {
+    const next = await source.next();
+    if (!next.done) await pause(window.waitMs(), signal);
+    return next;
+  };
+
+  const running = new Map<number, Promise<Ended<Answer>>>();
+  const progress = { done: 0, failed: 0, inFlight: 0 };
+  let started = 0;
+  let taking: Promise<Taken> | undefined;
+  let isLast = false;
+  let fatal: SerpmillError | undefined;
+  try {
+    while (!isLast || running.size > 0) {
+      if (!isLast && running.size < inFlightMax) taking ??= take();
+      const pending: Promise<Ended<Answer> | Taken>[] = [...running.values()];
+      if (taking && !isLast) pending.push(taking);
+      const first = await Promise.race(pending);
+      if (!("index" in first)) {
+        taking = undefined;
+        if (first.done) isLast = true;
+        else running.set(started, run(first.value, started++));
+        continue;
+      }
+      running.delete(first.index);
+      if (first.error && endsAll(first.error)) [fatal, isLast] = [fatal ?? first.error, true];
+      progress.done += 1;
+      progress.failed += first.error ? 1 : 0;
+      yield { ...first, progress: { ...progress, inFlight: running.size } };
+    }
+    if (fatal) throw fatal;
+  } finally {
+    stop.abort();
+    taking?.catch(() => undefined);
+    void source.return().catch(() => undefined); // A source that waits for its next request returns only afterwards.
+  }
+}
+
+async function* iterate<Item>(items: Iterable<Item> | AsyncIterable<Item>): AsyncGenerator<Item, void, void> {
+  yield* items;
+}
+
+const endsAll = ({ code, details }: SerpmillError) =>
+  ["aborted", "unauthenticated", "out_of_credits", "unexpected_reply"].includes(code) ||
+  (code === "plan_required" && !("maxDepth" in details));
+
+/** What is left of the organization's rate window, as the newest answer told it, less what was started since. */
+class RateWindow {
+  #started = 0;
+  #left = Infinity;
+  #endsAtMs = 0;
+
+  /** Counts a search that starts now. */
+  count(): void {
+    this.#started += 1;
+    this.#left -= 1;
+  }
+
+  /** Reads the state that the answer to the search with this number has, from 1. */
+  read(headers: Headers, number: number): void {
+    const [, left, seconds] = /r=(\d+);t=(\d+)/.exec(headers.get("ratelimit") ?? "") ?? [];
+    if (left === undefined) return;
+    this.#left = Number(left) - (this.#started - number);
+    this.#endsAtMs = performance.now() + Number(seconds) * 1_000;
+  }
+
+  /** How long no search may start. */
+  waitMs(): number {
+    return this.#left > 0 ? 0 : Math.max(0, this.#endsAtMs - performance.now());
+  }
+}

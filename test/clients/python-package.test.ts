@@ -1,0 +1,56 @@
+import { execFile, spawnSync } from "node:child_process";
+import { cp, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openApiDocument } from "../../api/docs/openapi-document.ts";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+
+/** The wheel of the Python client, as a caller installs it: built and installed without a network. */
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url));
+const run = promisify(execFile);
+const needed = "import setuptools, wheel, venv, ensurepip, sys; sys.exit(sys.version_info < (3, 10))";
+// Debian's packages python3-venv and python3-wheel belong to its own Python.
+const found = ["python3", "/usr/bin/python3"].find((path) => spawnSync(path, ["-c", needed]).status === 0);
+
+describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptools, wheel and venv)", () => {
+  let folder: GuardedFolder;
+  let installed: string;
+  beforeAll(async () => {
+    folder = await GuardedFolder.create("serpmill-wheel-");
+    const python = found ?? "python3";
+    const source = join(folder.path, "source");
+    const wheels = join(folder.path, "wheels");
+    const environment = join(folder.path, "environment");
+    await cp(join(checkout, "clients/python"), source, { recursive: true });
+    await cp(join(checkout, "LICENSE"), join(source, "LICENSE"));
+    await run(python, ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", wheels, source]);
+    await run(python, ["-m", "venv", environment]);
+    const [wheel = ""] = await readdir(wheels);
+    installed = join(environment, "bin/python");
+    await run(installed, ["-m", "pip", "install", "--no-index", join(wheels, wheel)]);
+  }, 120_000);
+  afterAll(() => folder.remove());
+
+  test("has the code, its types, the licence and the version of the API, and neither tests nor dependencies", async () => {
+    const list =
+      "import importlib.metadata as m, json; d = m.distribution('serpmill'); print(json.dumps([d.version, d.requires, [str(f) for f in d.files]]))";
+    const { stdout } = await run(installed, ["-c", list]);
+    const [version, requires, files] = JSON.parse(stdout) as [string, unknown, string[]];
+    const { info } = openApiDocument();
+    expect({ version, requires }).toEqual({ version: (info as { version: string }).version, requires: null });
+    const own = files.filter((path) => !path.includes("__pycache__"));
+    expect(own.filter((path) => !/^serpmill(-[\d.]+\.dist-info)?\/[\w.]+$/.test(path))).toEqual([]);
+    expect(own).toContain("serpmill/py.typed");
+    expect(own.some((path) => path.endsWith("/LICENSE"))).toBe(true);
+  });
+
+  test("lets a program make both clients", async () => {
+    const program =
+      "from serpmill import Serpmill, AsyncSerpmill; [c(token='smk_a', base_url='http://127.0.0.1:1') for c in (Serpmill, AsyncSerpmill)]; print('made')";
+    const { stdout, stderr } = await run(installed, ["-c", program]);
+    expect({ stdout, stderr }).toEqual({ stdout: "made\n", stderr: "" });
+  });
+});

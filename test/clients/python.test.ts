@@ -1,0 +1,56 @@
+import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, expect, test } from "vitest";
+import { listen } from "../harness/stubs/listen.ts";
+
+/** What the Python client promises apart from its repeats, which the conformance tests cover. */
+
+const hasPython = spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status === 0;
+const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
+const open: { close: () => Promise<void> }[] = [];
+afterAll(() => Promise.all(open.map((server) => server.close())));
+
+const program = `
+import asyncio, sys
+sys.path.insert(0, sys.argv[2])
+from serpmill import AsyncSerpmill
+
+async def search(client):
+    async for outcome in client.search_many([{"keyword": "a"}, {"keyword": "b"}, {"keyword": "c"}], in_flight_max=2):
+        print(outcome.index, flush=True)
+
+async def main():
+    task = asyncio.create_task(search(AsyncSerpmill("smk_a", sys.argv[1])))
+    await asyncio.to_thread(sys.stdin.readline)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        print("cancelled")
+
+asyncio.run(main())
+`;
+
+// Skipped without Python 3.10 or newer.
+test.runIf(hasPython)(
+  "a task that is cancelled amid many searches ends those that run, and starts no more",
+  async () => {
+    const held: ServerResponse[] = [];
+    let areHeld: () => void = () => undefined;
+    const twoHeld = new Promise<void>((resolve) => (areHeld = resolve));
+    const server = await listen((_, response) => {
+      if (held.push(response) === 2) areHeld();
+    });
+    open.push(server);
+    const running = promisify(execFile)("python3", ["-B", "-c", program, server.url, source]);
+    await twoHeld;
+    const closed = held.map((response) => once(response, "close"));
+    running.child.stdin?.end("stop\n");
+    const { stdout, stderr } = await running;
+    await Promise.all(closed);
+    expect({ stdout, stderr, requests: held.length }).toEqual({ stdout: "cancelled\n", stderr: "", requests: 2 });
+  },
+);

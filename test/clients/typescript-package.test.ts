@@ -1,0 +1,105 @@
+import { execFile } from "node:child_process";
+import { readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openApiDocument } from "../../api/docs/openapi-document.ts";
+import { schemaOfPythonClient } from "../../clients/python-schema.ts";
+import { schemaOfTypescriptClient } from "../../clients/typescript-schema.ts";
+import { readSource } from "../harness/assertions/sources.ts";
+import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
+
+/** The npm package as a caller installs it. */
+
+// In CommonJS the compiler adds a copy of each exported name.
+const codeBytesMax = { esm: 15_000, cjs: 16_000 };
+const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
+
+let packed: PackedTypescript;
+let installed: string;
+beforeAll(async () => {
+  packed = await packTypescript();
+  installed = join(packed.folder, "node_modules/serpmill");
+  await symlink(join(modules, "@types"), join(packed.folder, "node_modules/@types"));
+});
+afterAll(() => packed.remove());
+
+test("the types are those of the API's document; `npm run clients` writes them", async () => {
+  expect(readSource("clients/typescript/src/schema.ts")).toBe(await schemaOfTypescriptClient());
+  expect(readSource("clients/python/src/serpmill/schema.py")).toBe(schemaOfPythonClient());
+});
+
+test("the package has the version of the API, its licence and a README, and depends on nothing", async () => {
+  const { info } = openApiDocument();
+  const manifest: unknown = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  expect(manifest).toMatchObject({ name: "serpmill", version: (info as { version: string }).version, license: "MIT" });
+  expect(manifest).not.toHaveProperty("dependencies");
+  expect(manifest).not.toHaveProperty("scripts");
+  expect(packed.files).toEqual(expect.arrayContaining(["LICENSE", "README.md", "package.json"]));
+});
+
+test("it has code and types for both kinds of modules, and neither sources nor tests", () => {
+  const code = packed.files.filter((path) => path.includes("/"));
+  expect(code.filter((path) => !/^(esm|cjs)\/[a-z-]+(\.d\.ts|\.js)$/.test(path))).toEqual(["cjs/package.json"]);
+  expect(code.filter((path) => path.endsWith("/serpmill.d.ts"))).toEqual(["cjs/serpmill.d.ts", "esm/serpmill.d.ts"]);
+});
+
+test.each(["esm", "cjs"] as const)("a program that loads it as %s loads about 15 kB at most", async (kind) => {
+  const code = packed.files.filter((path) => path.startsWith(`${kind}/`) && /(?<!\/cli)\.js$/.test(path));
+  const texts = await Promise.all(code.map((path) => readFile(join(installed, path), "utf8")));
+  expect(Buffer.byteLength(texts.join(""))).toBeLessThanOrEqual(codeBytesMax[kind]);
+});
+
+const construct = 'new Serpmill({ token: "smk_a", baseURL: "http://127.0.0.1:1" }).constructor.name';
+
+test.each([
+  ["esm.mjs", `import { Serpmill } from "serpmill"; console.log(${construct});`],
+  ["cjs.cjs", `const { Serpmill } = require("serpmill"); console.log(${construct});`],
+])("%s gets the client", async (name, program) => {
+  await writeFile(join(packed.folder, name), program);
+  expect(await promisify(execFile)(process.execPath, [name], { cwd: packed.folder })).toMatchObject({
+    stdout: "Serpmill\n",
+  });
+});
+
+const typed = `
+  import { OutOfCreditsError, type Result, Serpmill } from "serpmill";
+  const client = new Serpmill();
+  export async function first(): Promise<string | undefined> {
+    try {
+      const { results } = await client.search({ keyword: "tea", device: "mobile" });
+      const compact = await client.search({ keyword: "tea", format: "compact" });
+      const { requestId, isReplay } = await client.usage().withResponse();
+      for await (const { answer, error } of client.searchMany([{ keyword: "tea" }]))
+        console.log(answer ? answer.totalResultsCount : error.idempotencyKey);
+      console.log(compact.results[0]?.title, requestId, isReplay);
+      const paid: Extract<Result, { type: "paid" }>[] = results.flatMap((one) => (one.type === "paid" ? [one] : []));
+      return paid[0]?.domain;
+    } catch (error) {
+      if (error instanceof OutOfCreditsError) return error.details.renewsAt?.slice(0, 10) ?? error.details.topupUrl;
+      throw error;
+    }
+  }`;
+
+test.each([
+  ["typed.ts", ["--module", "nodenext"]],
+  ["typed.cts", ["--module", "nodenext"]],
+  ["typed-node20.cts", ["--module", "node20"]],
+  ["typed-bundled.ts", ["--module", "esnext", "--moduleResolution", "bundler"]],
+])(
+  "%s compiles under the strict options, and not with a detail that the error does not have",
+  async (name, options) => {
+    const compiler = join(modules, "typescript/bin/tsc");
+    const strict = ["--strict", "--noEmit", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"];
+    const compile = async (text: string) => {
+      await writeFile(join(packed.folder, name), text);
+      const command = [compiler, ...strict, "--types", "node", ...options, name];
+      await promisify(execFile)(process.execPath, command, { cwd: packed.folder });
+    };
+    await compile(typed);
+    await expect(compile(typed.replace("details.renewsAt", "details.retryAfterMs"))).rejects.toMatchObject({
+      stdout: expect.stringMatching(/^typed[^\n]*'retryAfterMs' does not exist/),
+    });
+  },
+);

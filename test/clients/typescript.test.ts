@@ -1,0 +1,208 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  AbortedError,
+  BadRequestError,
+  OutOfCreditsError,
+  type SearchRequest,
+  Serpmill,
+  SerpmillError,
+  UnauthenticatedError,
+} from "../../clients/typescript/src/serpmill.ts";
+import { run } from "../harness/processes/run.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
+import { listen } from "../harness/stubs/listen.ts";
+
+/** What the TypeScript client promises apart from its repeats, which the conformance tests cover. */
+
+let service: Service;
+let baseURL: string;
+beforeAll(async () => {
+  service = await usualService();
+  baseURL = service.apis[0]?.url ?? "";
+});
+const open: { close: () => Promise<void> }[] = [];
+afterAll(() => Promise.all(open.map((server) => server.close())));
+
+async function clientOf(organization: Parameters<Service["organization"]>[0] = {}) {
+  const { token, organizationId } = await service.organization(organization);
+  return { client: new Serpmill({ token, baseURL }), token, organizationId };
+}
+
+/** The error that a call throws. */
+const errorOf = (call: Promise<unknown>): Promise<SerpmillError> =>
+  call.then(
+    () => Promise.reject(new Error("expected an error")),
+    (error: unknown) => (error instanceof SerpmillError ? error : Promise.reject(error as Error)),
+  );
+
+test("a client without a token or an address names the option and the variable that it needs", () => {
+  expect(() => new Serpmill({ baseURL })).toThrow("Expected a token in `token` or SERPMILL_TOKEN.");
+  expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\. Got undefined\.$/);
+  expect(() => new Serpmill({ token: "smk_a", baseURL: "ftp://a" })).toThrow(/Got ftp:\/\/a\.$/);
+  expect(() => new Serpmill({ token: "smk_a", baseURL, deadlineMs: 0 })).toThrow(RangeError);
+});
+
+test("an answer comes with its request id, its key and whether it is a replay", async () => {
+  const { client } = await clientOf();
+  const first = await client.search({ keyword: "tea", depth: 3 }, { idempotencyKey: "one" }).withResponse();
+  const { data, ...repeat } = await client
+    .search({ keyword: "tea", depth: 3 }, { idempotencyKey: "one" })
+    .withResponse();
+  expect(first).toMatchObject({ status: 200, isReplay: false, attempts: 1, idempotencyKey: "one" });
+  expect(repeat).toMatchObject({ isReplay: true, requestId: first.requestId });
+  expect(data).toEqual(first.data);
+  expect(data.results.filter(({ type }) => type === "organic")).toHaveLength(3);
+  expect((await client.search({ keyword: "tea", format: "compact" })).query.format).toBe("compact");
+  expect(await client.usage()).toMatchObject({ plan: "payg", creditBalanceMils: 990 });
+});
+
+test("an error has the class of its code, typed details, the request id and an address of help that works", async () => {
+  const { client } = await clientOf({ creditMils: 3 });
+  const empty = await errorOf(client.search({ keyword: "tea" }));
+  expect(empty).toBeInstanceOf(OutOfCreditsError);
+  expect(empty).toMatchObject({ details: { availableMils: 3, priceMils: 5 }, status: 402, mayBeCharged: false });
+  expect(empty.requestId).toMatch(/^req_/);
+  expect(empty.help).toMatch(new RegExp(`^${baseURL}/docs#description/402-out-of-credits`));
+
+  const wrong = await errorOf(client.search({ keyword: "tea", depth: 500 }));
+  expect(wrong).toBeInstanceOf(BadRequestError);
+  expect(wrong).toMatchObject({ details: { issues: [{ path: "depth" }] }, attempts: 1 });
+  const stranger = new Serpmill({ token: "smk_a", baseURL });
+  expect(await errorOf(stranger.usage())).toBeInstanceOf(UnauthenticatedError);
+});
+
+test("an answer of another server says that the address may be wrong, and is not repeated", async () => {
+  let calls = 0;
+  const other = await listen((_, response) => {
+    calls += 1;
+    response.writeHead(302, { location: baseURL }).end("<html>Moved</html>");
+  });
+  open.push(other);
+  const error = await errorOf(new Serpmill({ token: "smk_a", baseURL: other.url }).search({ keyword: "tea" }));
+  expect(error).toMatchObject({ code: "unexpected_reply", status: 302, mayBeCharged: false });
+  expect(error.message).toContain("Check the address");
+  expect(calls).toBe(1);
+});
+
+test("the caller's signal ends a call at once, and the error has the key of what may be charged", async () => {
+  const { client, organizationId } = await clientOf();
+  const stop = new AbortController();
+  const failing = errorOf(client.search({ keyword: "sandbox:slow=1500" }, { signal: stop.signal }));
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+  stop.abort(new Error("enough"));
+  const error = await failing;
+  expect(error).toBeInstanceOf(AbortedError);
+  expect(error).toMatchObject({ mayBeCharged: true, cause: new Error("enough") });
+
+  const { idempotencyKey = "" } = error;
+  const { isReplay } = await client.search({ keyword: "sandbox:slow=1500" }, { idempotencyKey }).withResponse();
+  expect({ isReplay, holds: await service.holdsOf(organizationId) }).toMatchObject({ isReplay: true });
+  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(1);
+});
+
+test("many searches come as they end, with at most as many in flight as the caller says, and failures among them", async () => {
+  const { client } = await clientOf({ plan: "free" });
+  const keywords = ["sandbox:slow=700", "tea", "", "coffee", "milk"];
+  const seen = [];
+  for await (const one of client.searchMany(
+    keywords.map((keyword) => ({ keyword })),
+    { inFlightMax: 2 },
+  )) {
+    expect(one.progress.inFlight).toBeLessThanOrEqual(2);
+    seen.push({ index: one.index, code: one.error?.code, done: one.progress.done });
+  }
+  expect(seen.map(({ done }) => done)).toEqual([1, 2, 3, 4, 5]);
+  expect(seen.find(({ index }) => index === 2)?.code).toBe("bad_request");
+  expect(seen.findIndex(({ index }) => index === 0)).toBeGreaterThan(0);
+});
+
+test("a second run of many searches with the same keys pays nothing", async () => {
+  const { client, organizationId } = await clientOf();
+  const requests = ["tea", "milk"].map((keyword) => ({ keyword }));
+  const idempotencyKey = ({ keyword }: SearchRequest) => `today-${keyword}`;
+  for (const _ of [1, 2])
+    for await (const { error } of client.searchMany(requests, { idempotencyKey })) expect(error).toBeUndefined();
+  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
+});
+
+test("when the credit is used up, no further search starts, and the rest of the requests is not read", async () => {
+  const { client } = await clientOf({ creditMils: 10 });
+  let asked = 0;
+  async function* endless(): AsyncGenerator<{ keyword: string }> {
+    for (;;) yield { keyword: `tea ${(asked += 1)}` };
+  }
+  let paid = 0;
+  const all = (async () => {
+    for await (const { answer } of client.searchMany(endless(), { inFlightMax: 1 })) paid += answer ? 1 : 0;
+  })();
+  expect(await errorOf(all)).toMatchObject({ code: "out_of_credits" });
+  expect({ paid, asked }).toEqual({ paid: 2, asked: 3 });
+});
+
+test("a caller that leaves the loop ends the searches that run", async () => {
+  const held: ServerResponse[] = [];
+  const server = await listen((_, response) => {
+    if (held.push(response) === 2) held[0]?.end('{"results":[]}');
+  });
+  open.push(server);
+  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  for await (const { index } of client.searchMany([{ keyword: "a" }, { keyword: "b" }, { keyword: "c" }], {
+    inFlightMax: 2,
+  })) {
+    expect(index).toBe(0);
+    break;
+  }
+  const [, second] = held;
+  if (second && !second.closed) await once(second, "close");
+  expect(held.length).toBeLessThanOrEqual(3);
+});
+
+test("no search starts while the rate window is used up", async () => {
+  const startedAtMs: number[] = [];
+  const server = await listen((_, response) => {
+    startedAtMs.push(performance.now());
+    const left = startedAtMs.length <= 2 ? 2 - startedAtMs.length : 99;
+    const seconds = left === 99 ? 3_600 : 1; // Longer than the test, if the client waited although something is left.
+    response.writeHead(200, { ratelimit: `"default";r=${left};t=${seconds}` }).end('{"results":[]}');
+  });
+  open.push(server);
+  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const requests = ["a", "b", "c", "d"].map((keyword) => ({ keyword }));
+  for await (const { error } of client.searchMany(requests, { inFlightMax: 1 })) expect(error).toBeUndefined();
+  const [, second = 0, third = 0] = startedAtMs;
+  expect(third - second).toBeGreaterThanOrEqual(950);
+  expect(startedAtMs).toHaveLength(4);
+});
+
+const cli = "clients/typescript/src/cli.ts";
+const environmentOf = (token: string) => ({ SERPMILL_TOKEN: token, SERPMILL_URL: baseURL });
+
+test("the command prints a table, or each result as a line of JSON", async () => {
+  const { token } = await clientOf();
+  const table = await run(cli, ["coffee", "--depth", "3"], environmentOf(token));
+  expect(table).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(table.stdout).toMatch(/^ *\d+  organic +coffee.* {2}https:\/\//m);
+  expect(table.stdout).toMatch(/^coffee: \d+ results for 5 mils, 995 left\n$/m);
+  const { stdout } = await run(cli, ["coffee", "--depth", "3", "--json"], environmentOf(token));
+  const lines: unknown[] = stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ keyword: "coffee", type: "organic", rank: expect.any(Number) }),
+  );
+});
+
+test("the command exits with 1 and the error of a search, and with 2 and its usage for a wrong option", async () => {
+  const { token } = await clientOf({ creditMils: 0 });
+  const refused = await run(cli, ["coffee"], environmentOf(token));
+  expect(refused).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(refused.stderr).toMatch(/^coffee: out_of_credits: .*req_.*#description\/402/);
+  const wrong = await run(cli, ["coffee", "--dept", "3"], environmentOf(token));
+  expect(wrong).toMatchObject({ exitCode: 2, stdout: "" });
+  expect(wrong.stderr).toMatch(/--dept[^]*Usage: serpmill/);
+  expect((await run(cli, ["coffee"], {})).stderr).toContain("SERPMILL_TOKEN");
+});
