@@ -26,15 +26,21 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
+  "test/clients/python-package.test.ts": "builds a wheel and installs it",
+  "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/images.test.ts": "runs the commands of the image's build",
 };
 
 /** The files of `long`, each with its reason. */
 const long: Record<string, string> = {
+  "test/api/auto-topups/cards-browser.test.ts": "every state of a saved card in Chromium",
   "test/api/auto-topups/crashes.test.ts": "kills processes at each step of a payment",
   "test/api/billing/browser.test.ts": "every account page in Chromium",
   "test/api/billing/live-browser.test.ts": "live updates in Chromium",
+  "test/api/billing/settings-browser.test.ts": "a webhook's secret in Chromium",
   "test/api/billing/tokens-browser.test.ts": "tokens in Chromium",
+  "test/api/billing/top-up-browser.test.ts": "a payment in Chromium",
+  "test/api/docs/page-browser.test.ts": "the API reference in Chromium",
   "test/bench/throughput.test.ts": "runs benchmarks",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
   "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",

@@ -29,9 +29,13 @@ const entries = [
 
 const product = sources("{api,worker,commands,local,shared,deploy}/**/*.ts");
 const tests = sources("test/**/*.ts");
-const all = [...product, ...tests, ...sources("*.ts")];
+// The clients that callers install, and what builds them. Their types are generated.
+const clients = sources("clients/*.ts", "clients/typescript/src/*.ts").filter(
+  ({ path }) => !path.endsWith("/schema.ts"),
+);
+const all = [...product, ...clients, ...tests, ...sources("*.ts")];
 const scripts = sources("{api,worker,shared}/**/*.lua");
-const everything = sources("{api,worker,commands,local,shared,test,deploy}/**/*", "*").filter(({ path }) =>
+const everything = sources("{api,worker,commands,local,shared,test,deploy,clients}/**/*", "*").filter(({ path }) =>
   /\.[a-z]+$/.test(path),
 );
 
@@ -57,9 +61,10 @@ test("shared imports no other part, api and worker import shared alone, and the 
     commands: ["commands", "api", "worker", "shared"],
     local: ["local", "api", "shared"],
     deploy: ["deploy"],
-    test: ["api", "worker", "commands", "local", "shared", "deploy", "test"],
+    clients: ["clients", "api"],
+    test: ["api", "worker", "commands", "local", "shared", "deploy", "clients", "test"],
   };
-  const wrong = [...product, ...tests].flatMap(({ path }) =>
+  const wrong = [...product, ...clients, ...tests].flatMap(({ path }) =>
     filesOf(path)
       .filter(({ target }) => !allowed[partOf(path)]?.includes(partOf(target)))
       .map(({ target }) => `${path} -> ${target}`),
@@ -107,6 +112,7 @@ test("settings are read in one place", () => {
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
+    "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
     "api/playground/code-samples.ts": "code that callers copy",
     "test/local/start.test.ts": "the path, on which it finds a Redis",
   };
@@ -149,6 +155,7 @@ test("every Lua script names its keys, arguments and outcomes on top", () => {
   const exceptions = {
     "shared/credits/window.lua": "no script: functions that are put in front of two",
     "shared/credits/limits.lua": "no script: functions that are put in front of two",
+    "shared/credits/note-suspect.lua": "no script: a function that is put in front of two",
     "shared/credits/token-hold.lua": "no script: a function that is put in front of two",
     "shared/credits/unpaid-calls.lua": "no script: functions that are put in front of two",
     "shared/credits/deadline-entry.lua": "no script: functions that are put in front of two",
@@ -239,6 +246,7 @@ test("every dependency is pinned to one version and used, and none is used that 
     "@modelcontextprotocol/inspector": "a command: the protocol's own client",
     "@langchain/core": "needed by @langchain/mcp-adapters",
     "@langchain/langgraph": "needed by @langchain/mcp-adapters",
+    "mcp-searxng": "a command: gives agents a SearXNG",
     "mcp-remote": "a command: gives Claude Desktop a remote server",
     "@types/express": "types of express",
     "@types/node": "types of Node",

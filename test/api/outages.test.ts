@@ -34,6 +34,21 @@ const unavailable = (reason: string, retryAfterMs = 1_000) => ({
   retryAfter: String(retryAfterMs / 1_000),
 });
 
+test("an API without workers is ready; one that cannot read them is not, and says so in /readyz and its metrics", async () => {
+  const readiness = async () => (await fetch(`${service.apis[own]?.opsUrl}/readyz`)).text();
+  const ready = '{"ready":true,"missing":[]}';
+  expect(await readiness()).toBe(ready);
+  const { token } = await service.organization();
+  expect(refusalWithRetry(await service.search(token, { keyword: "a" }))).toEqual(unavailable("no_workers"));
+  expect((await service.usage(token)).status).toBe(200);
+
+  await service.redis.set("workers", "not a sorted set");
+  await service.until(async () => (await readiness()) === '{"ready":false,"missing":["workers_read"]}');
+  expect(await metricIs('readiness_check_passed{check="workers_read"} 0')).toBe(true);
+  await service.redis.del("workers");
+  await service.until(async () => (await readiness()) === ready);
+});
+
 test("a search is refused while the queue is too long for its deadline, with the time to retry", async () => {
   // A worker whose searches take 1,000 seconds. Its heartbeat lies in the future, so it does not expire during the test.
   const [seconds] = await service.redis.time();

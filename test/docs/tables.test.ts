@@ -63,8 +63,14 @@ test("every setting that a page names exists", () => {
     ...secretSettings.map(fileSettingOf),
     ...composeOnly,
     ...composeSecrets.map(([, name]) => name),
-    "REDIS_API_PASSWORD_FILE", // deploy/redis/render-users.sh reads these two.
+    // deploy/redis/render-users.sh reads these.
+    "REDIS_API_PASSWORD_FILE",
     "REDIS_WORKER_PASSWORD_FILE",
+    "REDIS_REPLICA_PASSWORD",
+    "REDIS_SENTINEL_PASSWORD",
+    "REDIS_PROXY_PASSWORD",
+    "SENTINEL_PEER_PASSWORD",
+    "SENTINEL_OPERATOR_PASSWORD",
     "TEST_SERVERS",
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.

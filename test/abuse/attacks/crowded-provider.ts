@@ -5,7 +5,9 @@ import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 
-const p99TimesMax = 3;
+const timesMax = 3;
+/** A quick attack has few searches, and other tests beside it: its 99th percentile would be the longest stall of the machine. */
+const judgedShare: Record<Strength, number> = { quick: 0.5, full: 0.99 };
 const creditMils = 10_000_000;
 const callersPerAttacker = 30;
 const callersMin = 60;
@@ -35,7 +37,7 @@ const crowded = (
     stack.provider.otherwise = delayed(providerMs);
     const findings: Finding[] = [];
     for (const depth of depths)
-      for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches }));
+      for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches, strength }));
     return findings;
   },
 });
@@ -62,10 +64,14 @@ export const crowdedAdaptiveLimit = crowded(
   },
 );
 
-async function crowd(
-  stack: AttackStack,
-  { attackers, depth, searches }: { attackers: number; depth: number; searches: number },
-): Promise<Finding> {
+interface Crowd {
+  attackers: number;
+  depth: number;
+  searches: number;
+  strength: Strength;
+}
+
+async function crowd(stack: AttackStack, { attackers, depth, searches, strength }: Crowd): Promise<Finding> {
   const { service } = stack;
   const honest = await service.organization({ creditMils, terms: {} });
   const search = searcher(stack, depth);
@@ -88,7 +94,7 @@ async function crowd(
   isOver = true;
   await attack;
   stack.say(`  the attackers: ${tally(theirs)}`);
-  return judge({ attackers, depth }, quiet, beside);
+  return judge({ attackers, depth, strength }, quiet, beside);
 }
 
 /** Sends distinct searches. */
@@ -101,24 +107,25 @@ function searcher({ callers, apiUrl }: AttackStack, depth: number) {
 }
 
 function judge(
-  { attackers, depth }: { attackers: number; depth: number },
+  { attackers, depth, strength }: Omit<Crowd, "searches">,
   quiet: readonly CallerAnswer[],
   beside: readonly CallerAnswer[],
 ): Finding {
   const refused = [...quiet, ...beside].filter(({ status }) => status !== 200);
-  const p99 = (answers: readonly CallerAnswer[]) =>
+  const share = judgedShare[strength];
+  const timeOf = (answers: readonly CallerAnswer[]) =>
     quantile(
       answers.map(({ ms }) => ms),
-      0.99,
+      share,
     );
-  const times = p99(beside) / p99(quiet);
+  const times = timeOf(beside) / timeOf(quiet);
   return {
-    promised: `beside ${attackers}, at depth ${depth}: every search of the one caller is answered, 99 of 100 in at most ${p99TimesMax} times as long as without them`,
+    promised: `beside ${attackers}, at depth ${depth}: every search of the one caller is answered, ${share * 100} of 100 in at most ${timesMax} times as long as without them`,
     seen: [
       `${beside.length - refused.length} of ${beside.length}`,
-      `${p99(quiet).toFixed(0)} → ${p99(beside).toFixed(0)} ms, ${times.toFixed(1)} times`,
+      `${timeOf(quiet).toFixed(0)} → ${timeOf(beside).toFixed(0)} ms, ${times.toFixed(1)} times`,
       ...(refused.length > 0 ? [tally(refused.map(({ status }) => status))] : []),
     ].join(", "),
-    held: refused.length === 0 && times <= p99TimesMax,
+    held: refused.length === 0 && times <= timesMax,
   };
 }

@@ -146,7 +146,8 @@ async function rowsIn({ service }: AttackStack): Promise<number> {
 }
 
 const inFlight = 16;
-const commitsShareMax = 0.2;
+/** The service itself has some a second, which count for more in a quick attack on a busy machine. */
+const commitsShareMax: Record<Strength, number> = { quick: 0.4, full: 0.2 };
 const keyedSearches: Record<Strength, number> = { quick: 600, full: 3_000 };
 
 /** An organization without credit causes refusals that query Postgres. */
@@ -163,9 +164,9 @@ export const keyedWithoutCredit: Attack = {
     const share = commits / statuses.length;
     return [
       {
-        promised: `at most ${commitsShareMax} Postgres transactions per refusal`,
+        promised: `at most ${commitsShareMax[strength]} Postgres transactions per refusal`,
         seen: `${tally(statuses)}; ${commits} transactions, ${share.toFixed(2)} each`,
-        held: share <= commitsShareMax && statuses.every((status) => status === 402 || status === 429),
+        held: share <= commitsShareMax[strength] && statuses.every((status) => status === 402 || status === 429),
       },
     ];
   },

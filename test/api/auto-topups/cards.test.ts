@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { freePort } from "../../../local/ports.ts";
-import { openBrowser, visitor } from "../../harness/clients/browser.ts";
-import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
@@ -138,36 +135,4 @@ test("without a card nothing is switched on, and where Stripe is not configured 
     const { text } = await person.get("/billing/payments");
     expect(text.includes("Automatic top-up")).toBe(status === 303);
   }
-});
-
-describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
-  test("every state of the page has no barrier at 320 pixels, in light and dark", async () => {
-    const paused = await payerWithCard(service, stub);
-    stub.cards.bank.push({ code: "expired_card" });
-    await paused.switchOn();
-    await service.until(async () => (await paused.page()).includes("Paused since"));
-    const on = await payerWithCard(service, stub, { creditMils: 50_000 });
-    await on.switchOn();
-    const states = {
-      "Save a card": await service.organization(),
-      "Switch on": await payerWithCard(service, stub),
-      "Switch off": on,
-      "Remove the card": paused,
-    };
-    const browser = await openBrowser();
-    for (const dark of [false, true])
-      for (const [button, { token }] of Object.entries(states)) {
-        await forgetSignIns(service);
-        const person = await visitor(browser, [url], { width: 320, dark });
-        const { page } = person;
-        await page.goto(`${url}/billing/payments`);
-        await page.getByLabel("Token").fill(token);
-        await page.getByRole("button", { name: "Sign in" }).click();
-        await page.getByRole("button", { name: button, exact: true }).waitFor();
-        expect(await faultsOf(person, button)).toEqual([]);
-        expect(person.complaints).toEqual([]);
-        await person.context.close();
-      }
-    await browser.close();
-  });
 });

@@ -78,6 +78,7 @@ async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Pr
 
 const defects = () => service.apis.flatMap(({ errors }) => errors.map(({ msg, err }) => ({ msg, err })));
 const timeout = 240_000;
+const turns = 5;
 
 test("no query or address of a page is a defect of the service", { timeout }, async () => {
   const { cookie } = await signedIn();
@@ -115,11 +116,12 @@ test.each([
 test("no field of a form is a defect of the service", { timeout }, async () => {
   const wrong: string[] = [];
   await inParallel(
-    forms.flatMap((path) => formFields.map((field) => ({ path, field }))),
-    async ({ path, field }) => {
+    forms.flatMap((path, row) => formFields.map((field, column) => ({ path, field, turn: row + column }))),
+    async ({ path, field, turn }) => {
       // One account for each: it makes few changes.
       const { organization, cookie } = await signedIn();
-      for (const text of badTexts) {
+      // Some texts in turn, so that each form and each field gets every text.
+      for (const text of badTexts.filter((_, n) => (n + turn) % turns === 0)) {
         const body = new URLSearchParams({ ...formOf(organization), token: newId("tok"), [field]: text });
         const status = await statusOf(path, { method: "POST", headers: { cookie, ...ownForm }, body });
         if (status === 500) wrong.push(`${path} ${field}=${text.slice(0, 40)}`);

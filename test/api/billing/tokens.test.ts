@@ -167,7 +167,6 @@ test("every change by an account is in the audit trail, with its token, and with
     ["session.opened", "account", null],
     ["token.issued", "account", form.id],
     ["limit.set", "account", form.id],
-    ["limit.set", "account", form.id],
     ["token.revoked", "account", form.id],
     ["limit.set", "account", null],
   ]);

@@ -16,8 +16,22 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 const parts = ["api", "worker", "shared", "package.json"];
 const archiveBytesMax = 100_000_000;
 
-/** What a release may change while processes of the last one run. */
-const nextMigration = `-- Adds columns, a rule for rows that are written from now on, a table and a function.
+/** What a release may change while processes of the last one run. The privileges follow with the last of these. */
+const nextMigrations = [
+  `-- Functions that processes call at every search, replaced by ones of the same text.
+do $$
+declare
+  called text;
+  definition text;
+begin
+  foreach called in array '{charge_alone,decide_searches,reverse_charges}'::text[] loop
+    definition := pg_get_functiondef(called::regproc);
+    execute format('drop function %s', called);
+    execute definition;
+  end loop;
+end $$;
+`,
+  `-- Adds columns, a rule for rows that are written from now on, a table and a function.
 alter table organizations add column colour text;
 alter table ledger_entries add column colour text;
 alter table answers add column colour text;
@@ -27,7 +41,11 @@ create table colours (organization_id text collate "C" primary key references or
 create function colour_of(organization text) returns text language sql security definer set search_path = public, pg_temp as $$
   select colour from organizations where id = organization
 $$;
-`;
+`,
+  `-- A table of its own.
+create table shades (colour text primary key);
+`,
+];
 
 export interface Upgrade {
   /** The folder of the last release. */
@@ -47,7 +65,8 @@ export async function prepareUpgrade(): Promise<Upgrade> {
   const remove = () => folder.remove();
   if (tag === undefined) {
     await cp(migrations, folder.path, { recursive: true });
-    await writeFile(join(folder.path, "900.do.next-release.sql"), nextMigration);
+    for (const [at, text] of nextMigrations.entries())
+      await writeFile(join(folder.path, `${900 + at}.do.next-release.sql`), text);
     return { last: root, isReleased: false, migrations: folder.path, remove };
   }
   execFileSync("tar", ["--extract", "--directory", folder.path], { input: git("archive", tag, ...parts) });

@@ -130,9 +130,12 @@ export class Service {
     return started;
   }
 
-  /** An organization with a token, by default with all scopes. `terms` are those of a new plan; the others are those of `payg`. */
+  /** An organization with a token, by default with all scopes but `door`. `terms` are those of a new plan; the others are those of `payg`. */
   async organization(
-    options: { creditMils?: number; plan?: string; terms?: Partial<Plan>; scopes?: TokenTerms["scopes"] } = {},
+    options: { creditMils?: number; plan?: string; terms?: Partial<Plan> } & Pick<
+      TokenTerms,
+      "scopes" | "dayMils"
+    > = {},
   ): Promise<Organization> {
     let planCode = options.plan ?? "payg";
     if (options.terms) {
@@ -150,7 +153,8 @@ export class Service {
     const { organizationId } = made;
     const mils = options.creditMils ?? 1_000;
     if (mils > 0) await grantCredit(this.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
-    const issued = await issueToken(this.database, organizationId, { scopes: options.scopes });
+    const { scopes, dayMils } = options;
+    const issued = await issueToken(this.database, organizationId, { scopes, dayMils });
     if (!issued) throw new Error("no token");
     return { organizationId, ...issued };
   }
@@ -206,12 +210,17 @@ export class Service {
     return (await this.database.query(text, [organizationId])).rows;
   }
 
-  /** Waits until nothing is in flight any more: no hold, no job, nothing undelivered. */
-  async rest(): Promise<void> {
+  /** Waits until nothing is in flight any more, of all organizations or of one: no hold, no job, nothing undelivered. */
+  async rest(organizationId?: string): Promise<void> {
     await this.until(async () => {
-      const { rows } = await this.database.query("select count(*) as open from undelivered");
+      const { rows } = await this.database.query(
+        "select count(*) as open from undelivered where $1::text is null or organization_id = $1",
+        [organizationId],
+      );
       if (rows[0].open !== 0) return false;
-      for (const key of await this.redis.keys("{org_*}:holds")) {
+      const holds =
+        organizationId === undefined ? await this.redis.keys("{org_*}:holds") : [keysOf(organizationId).holds];
+      for (const key of holds) {
         if ((await this.redis.hget(key, "held")) !== "0" || (await this.redis.hlen(key)) > 1) return false;
       }
       return true;
