@@ -1,11 +1,12 @@
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { type Decision, decideSettlements } from "../../../../shared/credits/ledger.ts";
+import type { Decision } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
 import type { HoldEnd } from "../../../../shared/credits/holds.ts";
 import { limitBehind } from "../../../../shared/credits/limits.ts";
 import type { Limits } from "../../../../shared/queue/search-job.ts";
 import { changeLimits } from "../../../../api/organizations/limits.ts";
+import { decidePatiently } from "../decide-patiently.ts";
 import { correctCall, grantCall } from "./credit-calls.ts";
 import type { LedgerCall } from "./ledger-call.ts";
 import { decideInModel, type Reversed, reverseInModel } from "./postgres-model.ts";
@@ -41,7 +42,7 @@ export function decideCall(settlements: readonly Settlement[]): LedgerCall {
       decisions = byRequest(decideInModel(postgres, settlements));
       return decisions;
     },
-    make: async (database) => byRequest((await decideSettlements(database, settlements)).values()),
+    make: async (database) => byRequest((await decidePatiently(database, settlements)).values()),
     apply: (model) => {
       model.messagesInFlight.push(...messagesOf(decisions, settlements));
       // Unless Redis lost data, an admitted search is covered by the balance that no correction took away meanwhile, and by
