@@ -8,7 +8,7 @@ import type { Attempt } from "../audit/evidence.ts";
 /** What callers may expect once all faults are over. Each function returns a sentence per broken promise. */
 
 const searchesOnceMended = 50;
-const queueWaitsMax = 10;
+const waitsMax = 10;
 const repeatsMax = 60;
 
 /** An answer that was paid under a key can be fetched. */
@@ -86,9 +86,9 @@ export async function searchOnceMended(cluster: Cluster, callers: Callers, msMax
       };
       const send = () => callers.send({ ...request, api: n % 2 === 0 ? 0 : 1 });
       let attempt = await send();
-      // On a slow machine the queue may not be empty yet; the API says when to retry.
-      for (let waits = 1; waits <= queueWaitsMax; waits += 1) {
-        const wait = /"queue_too_long","retryAfterMs":(\d+)/.exec(attempt.answer?.text ?? "");
+      // On a slow machine the queue may not be empty yet, or a command to Redis times out; the API says when to retry.
+      for (let waits = 1; waits <= waitsMax; waits += 1) {
+        const wait = /"code":"unavailable".*"retryAfterMs":(\d+)/.exec(attempt.answer?.text ?? "");
         if (!wait) break;
         await sleep(Number(wait[1]));
         attempt = await send();

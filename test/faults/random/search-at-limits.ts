@@ -10,6 +10,8 @@ import type { LimitOwner } from "./limits.ts";
 const roomForSearches = 2;
 const searchesAtOnce = 4;
 const shownMsMax = 15_000;
+const timesMax = 5;
+const isUnavailable = /^(50[34]|[^\d]+$)/;
 const firstKeyword = 2_000_000; // No planned search has it or a later one.
 
 const usageLimits = z.object({ limits: z.array(z.record(z.string(), z.unknown())) });
@@ -37,14 +39,7 @@ async function searchAtLimitsOf(
   const search = (): Promise<Attempt> => {
     searches += 1;
     const api = searches % 2 === 0 ? 0 : 1;
-    return callers.searchWithRetries({
-      customer,
-      token,
-      keyword: keywordOf(searches),
-      key: undefined,
-      fields: {},
-      api,
-    });
+    return callers.send({ customer, token, keyword: keywordOf(searches), key: undefined, fields: {}, api });
   };
   const owners: LimitOwner[] = [
     { kind: "organization", organizationId, id: organizationId },
@@ -53,13 +48,13 @@ async function searchAtLimitsOf(
   for (const owner of owners) await cluster.limits.change(owner, { dayMils: null, monthMils: null });
   const broken: string[] = [];
   for (const owner of owners) {
-    const spentMils = (await readOwnLimits(cluster.service.database, owner.kind, owner.id))?.spentTodayMils ?? 0;
+    const spentMils = async () =>
+      (await readOwnLimits(cluster.service.database, owner.kind, owner.id))?.spentTodayMils ?? 0;
     const outcomesAt = async (dayMils: number, count: number) => {
       await cluster.limits.change(owner, { dayMils });
       const isShown = await showsLimit(cluster, token.token, { scope: owner.kind, limitMils: dayMils, heldMils: 0 });
-      if (!isShown) return "usage does not show it without mils held";
-      const attempts = await Promise.all(Array.from({ length: count }, search));
-      return attempts.map(outcomeOf).toSorted().join(", ");
+      if (!isShown) return ["usage does not show it without mils held"];
+      return (await Promise.all(Array.from({ length: count }, search))).map(outcomeOf).toSorted();
     };
     const reason = owner.kind === "token" ? "token" : "organization";
     const exact = [
@@ -67,16 +62,23 @@ async function searchAtLimitsOf(
       ...Array(searchesAtOnce - roomForSearches).fill(`402 ${reason}`),
     ];
     const steps = [
-      { dayMils: spentMils + roomForSearches * priceMils, count: searchesAtOnce, expected: exact.join(", ") },
-      { dayMils: spentMils, count: 1, expected: `402 ${reason}` },
-      { dayMils: 0, count: 1, expected: `402 ${reason}` },
+      { limitOf: (spent: number) => spent + roomForSearches * priceMils, count: searchesAtOnce, expected: exact },
+      { limitOf: (spent: number) => spent, count: 1, expected: [`402 ${reason}`] },
+      { limitOf: () => 0, count: 1, expected: [`402 ${reason}`] },
     ];
-    for (const { dayMils, count, expected } of steps) {
-      const outcomes = await outcomesAt(dayMils, count);
-      if (outcomes !== expected)
-        broken.push(
-          `${owner.id} with ${spentMils} mils spent and a limit of ${dayMils}: ${outcomes}, expected ${expected}`,
-        );
+    for (const { limitOf, count, expected } of steps) {
+      let found = "";
+      // On a busy machine a search may time out. Its hold then takes room from the others, so the step is made anew.
+      for (let times = 1; times <= timesMax; times += 1) {
+        const spent = await spentMils();
+        const outcomes = await outcomesAt(limitOf(spent), count);
+        found = `${owner.id} with ${spent} mils spent and a limit of ${limitOf(spent)}: ${outcomes.join(", ")}`;
+        if (outcomes.every((outcome) => !isUnavailable.test(outcome))) {
+          if (outcomes.join() === expected.join()) found = "";
+          break;
+        }
+      }
+      if (found) broken.push(`${found}, expected ${expected.join(", ")}`);
     }
     // The organization's limit would refuse before the token's.
     if (owner.kind === "organization") await cluster.limits.change(owner, { dayMils: null });
