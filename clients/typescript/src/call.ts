@@ -1,5 +1,6 @@
 import type { Reply } from "./answers.ts";
-import { errorOf, type Failure } from "./errors.ts";
+import { errorOf } from "./error-of.ts";
+import type { Failure } from "./errors.ts";
 import { type Attempted, readReply } from "./read-reply.ts";
 
 // The API answers within 30 seconds unless its operator has set another deadline. A connection that is silent for longer is lost.

@@ -72,33 +72,3 @@ export class LostReplyError extends SerpmillError<"lost_reply"> {}
 export class UnexpectedReplyError extends SerpmillError<"unexpected_reply"> {}
 /** The caller's signal ended the call. `cause` is its reason. */
 export class AbortedError extends SerpmillError<"aborted"> {}
-
-const classes: Record<
-  ApiError["code"] | "lost_reply" | "unexpected_reply" | "aborted",
-  new (
-    failure: Failure,
-    sent: Sent,
-  ) => SerpmillError
-> = {
-  bad_request: BadRequestError,
-  query_rejected: QueryRejectedError,
-  unauthenticated: UnauthenticatedError,
-  plan_required: PlanRequiredError,
-  out_of_credits: OutOfCreditsError,
-  rate_limited: RateLimitedError,
-  internal_error: InternalError,
-  not_implemented: NotImplementedError,
-  engine_error: EngineError,
-  unavailable: UnavailableError,
-  engine_timeout: EngineTimeoutError,
-  lost_reply: LostReplyError,
-  unexpected_reply: UnexpectedReplyError,
-  aborted: AbortedError,
-};
-
-/** The error of a failed call, of the class of its code. A code that a newer API added gets the base class. */
-export function errorOf(failure: Failure, sent: Sent): SerpmillError {
-  const Class =
-    new Map<string, (typeof classes)["aborted"]>(Object.entries(classes)).get(failure.code) ?? SerpmillError;
-  return new Class(failure, sent);
-}
