@@ -31,8 +31,19 @@ const schema: z.ZodType<Schema> = z.lazy(() =>
   }),
 );
 
-// What the client sends and returns. The details of errors are dictionaries.
-const roots = ["SearchRequest", "SiteLink", "Result", "Query", "SearchAnswer", "Usage"] as const;
+// What the client sends and returns.
+const roots = [
+  "SearchRequest",
+  "CompactSearchRequest",
+  "SiteLink",
+  "Result",
+  "Query",
+  "SearchAnswer",
+  "CompactQuery",
+  "CompactResult",
+  "CompactSearchAnswer",
+  "Usage",
+];
 
 const scalars: Record<string, string> = { string: "str", integer: "int", number: "float", boolean: "bool" };
 
@@ -40,10 +51,31 @@ const scalars: Record<string, string> = { string: "str", integer: "int", number:
 export function schemaOfPythonClient(): string {
   const { components } = openApiDocument();
   const { schemas } = z.object({ schemas: z.record(z.string(), schema) }).parse(components);
+  const { SearchRequest = {}, CompactResult = {} } = schemas;
+  const named = {
+    ...schemas,
+    // The request decides about the type of its answer.
+    SearchRequest: withFormat(SearchRequest, { const: "full" }, []),
+    CompactSearchRequest: withFormat(SearchRequest, { const: "compact" }, ["format"]),
+    // The document also names the fields that it never has.
+    CompactResult: { ...CompactResult, properties: pick(CompactResult.properties ?? {}, CompactResult.required ?? []) },
+  };
   const classes: string[] = [];
-  for (const name of roots) addClass(classes, schemas, name, schemas[name] ?? {});
+  for (const [name, one] of Object.entries(pick(named, roots))) addClass(classes, named, name, one);
+  for (const [name, { properties = {} }] of Object.entries(schemas)) {
+    const { code, details = {} } = properties;
+    if (code && Object.keys(details.properties ?? {}).length > 0) addClass(classes, named, `${name}Details`, details);
+  }
   return [heading, ...classes].join("\n");
 }
+
+const withFormat = ({ properties, required = [] }: Schema, format: Schema, always: string[]): Schema => ({
+  properties: { ...properties, format },
+  required: [...required, ...always],
+});
+
+const pick = (from: Record<string, Schema>, names: readonly string[]): Record<string, Schema> =>
+  Object.fromEntries(names.map((name) => [name, from[name] ?? {}]));
 
 function addClass(classes: string[], schemas: Record<string, Schema>, name: string, { properties, required }: Schema) {
   const fields = Object.entries(properties ?? {}).map(([field, type]) => ({
@@ -53,16 +85,11 @@ function addClass(classes: string[], schemas: Record<string, Schema>, name: stri
   const linesOf = (isRequired: boolean) =>
     fields.filter((one) => one.isRequired === isRequired).map(({ line }) => line);
   const [always, sometimes] = [linesOf(true), linesOf(false)];
-  if (sometimes.length === 0) classes.push(`\nclass ${name}(TypedDict):`, ...always, "");
-  else
-    classes.push(
-      `\nclass _${name}Always(TypedDict):`,
-      ...always,
-      "",
-      `\nclass ${name}(_${name}Always, total=False):`,
-      ...sometimes,
-      "",
-    );
+  const isSplit = always.length > 0 && sometimes.length > 0;
+  const whole = sometimes.length > 0 ? "(TypedDict, total=False)" : "(TypedDict)";
+  if (isSplit) classes.push(`\nclass _${name}Always(TypedDict):`, ...always, "");
+  classes.push(`\nclass ${name}${isSplit ? `(_${name}Always, total=False)` : whole}:`);
+  classes.push(...(isSplit ? sometimes : [...always, ...sometimes]), "");
 }
 
 function typeOf(classes: string[], schemas: Record<string, Schema>, name: string, type: Schema): string {

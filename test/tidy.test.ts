@@ -255,6 +255,7 @@ test("every dependency is pinned to one version and used, and none is used that 
     "openapi-fetch": "imported by a program that a test writes",
     oxlint: "a command: the linter",
     "oxlint-tsgolint": "the part of the linter that knows types",
+    pyright: "a command: checks the types of the Python client",
     typescript: "a command: the type check",
   };
   const running = packagesOf(product.filter(({ path }) => !path.startsWith("local/")));

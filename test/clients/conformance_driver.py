@@ -46,10 +46,9 @@ async def run_async() -> dict:
     if given["call"] == "many":
         requests = [{"keyword": f"{given['keyword']} {at}"} for at in range(given["count"])]
         return {"answers": len([True async for outcome in client.search_many(requests) if outcome.answer])}
-    if given["call"] == "usage":
-        await client.usage()
-        return {"answers": 1, "isReplay": False}
-    reply = await client.search_with_response(request)
+    reply = await (
+        client.usage_with_response() if given["call"] == "usage" else client.search_with_response(request)
+    )
     return {"answers": 1, "isReplay": reply.is_replay, "attempts": reply.attempts}
 
 

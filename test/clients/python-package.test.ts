@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { cp, readdir } from "node:fs/promises";
+import { cp, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -10,6 +10,7 @@ import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 /** The wheel of the Python client, as a caller installs it: built and installed without a network. */
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
+const checker = fileURLToPath(new URL("../../node_modules/pyright/index.js", import.meta.url));
 const run = promisify(execFile);
 const needed = "import setuptools, wheel, venv, ensurepip, sys; sys.exit(sys.version_info < (3, 10))";
 // Debian's packages python3-venv and python3-wheel belong to its own Python.
@@ -53,4 +54,49 @@ describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptoo
     const { stdout, stderr } = await run(installed, ["-c", program]);
     expect({ stdout, stderr }).toEqual({ stdout: "made\n", stderr: "" });
   });
+
+  const typed = `
+from serpmill import AsyncSerpmill, OutOfCreditsError, Serpmill
+
+client = Serpmill()
+
+def first() -> str:
+    try:
+        answer = client.search({"keyword": "tea", "device": "mobile"}, deadline_s=60)
+        compact = client.search({"keyword": "tea", "format": "compact"})
+        print(compact["results"][0]["title"], client.usage(max_retries=1)["plan"])
+        for outcome in client.search_many([{"keyword": "tea"}], max_retries=1, deadline_s=60):
+            print(outcome.answer["totalResultsCount"] if outcome.answer else outcome.error, outcome.progress.done)
+        return answer["results"][0]["domain"]
+    except OutOfCreditsError as error:
+        return error.details.get("renewsAt", error.details["topupUrl"])
+
+async def rank() -> int:
+    return (await AsyncSerpmill(deadline_s=60).search({"keyword": "tea"}, idempotency_key="a"))["results"][0]["rank"]
+`;
+
+  test("its types pass a strict checker, which refuses a field that an answer or a detail that an error does not have", async () => {
+    const check = async (program: string) => {
+      await writeFile(join(folder.path, "typed.py"), program);
+      await writeFile(
+        join(folder.path, "pyrightconfig.json"),
+        '{ "typeCheckingMode": "strict", "include": ["typed.py"] }',
+      );
+      const command = [checker, "--pythonversion", "3.10", "--pythonpath", installed, "-p", folder.path];
+      const { stdout } = await run(process.execPath, command).catch((error: Error & { stdout?: string }) => ({
+        stdout: error.stdout ?? error.message, // The checker reports to its output.
+      }));
+      return stdout;
+    };
+    expect(await check(typed)).toMatch(/^0 errors/);
+    expect(await check(typed.replace('["title"]', '["rank"]'))).toContain('"rank" is not a defined key');
+    expect(await check(typed.replace('"topupUrl"', '"retryAfterMs"'))).toContain('"retryAfterMs" is not a defined key');
+  });
+});
+
+test("the Python client needs nothing that Python 3.10 does not have", async () => {
+  // The checker knows the version of each name of the standard library.
+  const command = [checker, "--pythonversion", "3.10", "src"];
+  const { stdout } = await run(process.execPath, command, { cwd: join(checkout, "clients/python") });
+  expect(stdout).toMatch(/^0 errors/m);
 });

@@ -13,7 +13,7 @@ const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url
 const open: { close: () => Promise<void> }[] = [];
 afterAll(() => Promise.all(open.map((server) => server.close())));
 
-const program = `
+const cancelling = `
 import asyncio, sys
 sys.path.insert(0, sys.argv[2])
 from serpmill import AsyncSerpmill
@@ -45,12 +45,42 @@ test.runIf(hasPython)(
       if (held.push(response) === 2) areHeld();
     });
     open.push(server);
-    const running = promisify(execFile)("python3", ["-B", "-c", program, server.url, source]);
+    const running = promisify(execFile)("python3", ["-B", "-c", cancelling, server.url, source]);
     await twoHeld;
     const closed = held.map((response) => once(response, "close"));
     running.child.stdin?.end("stop\n");
     const { stdout, stderr } = await running;
     await Promise.all(closed);
     expect({ stdout, stderr, requests: held.length }).toEqual({ stdout: "cancelled\n", stderr: "", requests: 2 });
+  },
+);
+
+const many = `
+import sys
+sys.path.insert(0, sys.argv[2])
+from serpmill import Serpmill
+
+client = Serpmill("smk_a", sys.argv[1])
+requests = [{"keyword": "a"}, {"keyword": "b"}]
+for outcome in client.search_many(requests, in_flight_max=1, max_retries=0, deadline_s=20):
+    print(outcome.index, outcome.error.code, outcome.error.attempts, outcome.progress)
+`;
+
+// Skipped without Python 3.10 or newer.
+test.runIf(hasPython)(
+  "many searches keep the deadline and the retries of their call, and say how far they are",
+  async () => {
+    let requests = 0;
+    const server = await listen((_, response) => {
+      requests += 1;
+      response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
+    });
+    open.push(server);
+    const { stdout } = await promisify(execFile)("python3", ["-B", "-c", many, server.url, source]);
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
+      "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",
+    ]);
+    expect(requests).toBe(2);
   },
 );

@@ -1,7 +1,8 @@
 """The client of the Serpmill search API. A search is charged once, however often it has to be repeated."""
 
+from .async_client import AsyncSerpmill
 from .call import Cancellation
-from .client import AsyncSerpmill, Outcome, Serpmill
+from .client import Serpmill
 from .errors import (
     AbortedError,
     BadRequestError,
@@ -20,13 +21,25 @@ from .errors import (
     UnexpectedReplyError,
 )
 from .reply import Reply
-from .schema import Result, SearchAnswer, SearchRequest, Usage
+from .schema import (
+    CompactResult,
+    CompactSearchAnswer,
+    CompactSearchRequest,
+    Result,
+    SearchAnswer,
+    SearchRequest,
+    Usage,
+)
+from .search_many import Outcome, Progress
 
 __all__ = [
     "AbortedError",
     "AsyncSerpmill",
     "BadRequestError",
     "Cancellation",
+    "CompactResult",
+    "CompactSearchAnswer",
+    "CompactSearchRequest",
     "EngineError",
     "EngineTimeoutError",
     "InternalError",
@@ -35,6 +48,7 @@ __all__ = [
     "OutOfCreditsError",
     "Outcome",
     "PlanRequiredError",
+    "Progress",
     "QueryRejectedError",
     "RateLimitedError",
     "Reply",

@@ -1,41 +1,25 @@
-"""The clients: `Serpmill`, and `AsyncSerpmill` over threads."""
+"""The client `Serpmill`."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import queue
 import re
-import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, overload
 from urllib.parse import urlsplit
 
 from .call import Call, Cancellation, send
-from .errors import SerpmillError
-from .rate_window import RateWindow
+from .options import CallOptions, SearchOptions, Unpack
 from .reply import Reply
-from .schema import SearchAnswer, SearchRequest, Usage
+from .schema import CompactSearchAnswer, CompactSearchRequest, SearchAnswer, SearchRequest, Usage
+from .search_many import AnyRequest, Ended, Outcome, in_flight_default, search_many
 
 _deadline_s_default = 90.0  # Two whole searches, and a third that only fetches what they paid.
 _deadline_s_max = 12 * 3_600.0  # Far within the 24 hours for which the API keeps a paid answer under its key.
 _max_retries_default = 4
-_in_flight_default = 5  # The searches in flight that the plan `free` allows.
-
-
-@dataclass
-class Outcome:
-    """How one of many searches ended. `index` is the request's position, from 0; `done` is how many have ended by now."""
-
-    request: SearchRequest
-    index: int
-    answer: SearchAnswer | None
-    error: SerpmillError | None
-    done: int
 
 
 class Serpmill:
@@ -68,29 +52,35 @@ class Serpmill:
         self._max_retries = max_retries
         self._limits(None, None)
 
-    def search(
-        self,
-        request: SearchRequest,
-        *,
-        idempotency_key: str | None = None,
-        deadline_s: float | None = None,
-        max_retries: int | None = None,
-    ) -> SearchAnswer:
+    @overload
+    def search(self, request: CompactSearchRequest, **options: Unpack[SearchOptions]) -> CompactSearchAnswer: ...
+    @overload
+    def search(self, request: SearchRequest, **options: Unpack[SearchOptions]) -> SearchAnswer: ...
+    def search(self, request: AnyRequest, **options: Any) -> Any:
         """Runs a search. It is charged once, however often it has to be repeated. Raises SerpmillError."""
-        reply = self.search_with_response(
-            request, idempotency_key=idempotency_key, deadline_s=deadline_s, max_retries=max_retries
-        )
-        return reply.data
+        return self.search_with_response(request, **options).data
 
+    @overload
     def search_with_response(
         self,
-        request: SearchRequest,
+        request: CompactSearchRequest,
+        *,
+        cancellation: Cancellation | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Reply[CompactSearchAnswer]: ...
+    @overload
+    def search_with_response(
+        self, request: SearchRequest, *, cancellation: Cancellation | None = None, **options: Unpack[SearchOptions]
+    ) -> Reply[SearchAnswer]: ...
+    def search_with_response(
+        self,
+        request: AnyRequest,
         *,
         idempotency_key: str | None = None,
         deadline_s: float | None = None,
         max_retries: int | None = None,
         cancellation: Cancellation | None = None,
-    ) -> Reply[SearchAnswer]:
+    ) -> Reply[Any]:
         """The same, with headers, ids and the number of attempts."""
         deadline_s, max_retries = self._limits(deadline_s, max_retries)
         key = idempotency_key or str(uuid.uuid4())
@@ -100,9 +90,9 @@ class Serpmill:
         call = Call("POST", "/v1/serp/search", "results", deadline_s, max_retries, body, key)
         return send(self._base_url, self._token, call, cancellation or Cancellation())
 
-    def usage(self, *, deadline_s: float | None = None, max_retries: int | None = None) -> Usage:
+    def usage(self, **options: Unpack[CallOptions]) -> Usage:
         """Reads the available credit, the plan and the limits. It costs nothing. Raises SerpmillError."""
-        return self.usage_with_response(deadline_s=deadline_s, max_retries=max_retries).data
+        return self.usage_with_response(**options).data
 
     def usage_with_response(
         self,
@@ -115,75 +105,49 @@ class Serpmill:
         call = Call("GET", "/v1/usage", "creditBalanceMils", *self._limits(deadline_s, max_retries))
         return send(self._base_url, self._token, call, cancellation or Cancellation())
 
+    @overload
     def search_many(
         self,
         requests: Iterable[SearchRequest],
         *,
-        in_flight_max: int = _in_flight_default,
+        in_flight_max: int = ...,
         idempotency_key: Callable[[SearchRequest, int], str] | None = None,
-    ) -> Iterator[Outcome]:
+        **options: Unpack[CallOptions],
+    ) -> Iterator[Outcome[SearchAnswer]]: ...
+    @overload
+    def search_many(
+        self,
+        requests: Iterable[CompactSearchRequest],
+        *,
+        in_flight_max: int = ...,
+        idempotency_key: Callable[[CompactSearchRequest, int], str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Iterator[Outcome[CompactSearchAnswer]]: ...
+    def search_many(self, requests: Iterable[Any], **options: Any) -> Iterator[Outcome[Any]]:
         """Runs searches, a few at once and within the rate window, and yields each as it ends, also one that fails.
 
-        With keys that a second run makes again, that run pays for nothing that this one has paid. When none of the rest
-        could succeed, it starts no more, yields those that run, and raises the error.
+        in_flight_max: how many searches run at once; 5 by default.
+        idempotency_key: the key of each search. With keys that a second run makes again, that run pays for nothing that
+            this one has paid.
+        When none of the rest could succeed, it starts no more, yields those that run, and raises the error.
         """
-        return self._outcomes(requests, queue.SimpleQueue(), in_flight_max, idempotency_key)
+        return self._outcomes(requests, queue.SimpleQueue(), **options)
 
     def _outcomes(
         self,
-        requests: Iterable[SearchRequest],
-        ended: queue.SimpleQueue[tuple[SearchRequest, int, Any] | None],
-        in_flight_max: int = _in_flight_default,
-        idempotency_key: Callable[[SearchRequest, int], str] | None = None,
-    ) -> Iterator[Outcome]:
+        requests: Iterable[AnyRequest],
+        ended: Ended,
+        in_flight_max: int = in_flight_default,
+        idempotency_key: Callable[[Any, int], str] | None = None,
+        **options: Any,
+    ) -> Generator[Outcome[Any], None, None]:
         """What `search_many` yields. None in the queue ends it from another thread."""
-        cancellations: dict[int, Cancellation] = {}
-        window = RateWindow()
 
-        def run(request: SearchRequest, index: int, cancellation: Cancellation) -> None:
-            try:
-                window.wait_and_count(cancellation.event)
-                key = idempotency_key(request, index) if idempotency_key else None
-                reply = self.search_with_response(request, idempotency_key=key, cancellation=cancellation)
-                window.read(reply.headers, index + 1)
-                ended.put((request, index, reply.data))
-            except BaseException as error:
-                ended.put((request, index, error))
+        def search(request: Any, index: int, cancellation: Cancellation) -> Reply[Any]:
+            key = idempotency_key(request, index) if idempotency_key else None
+            return self.search_with_response(request, idempotency_key=key, cancellation=cancellation, **options)
 
-        source = enumerate(requests)
-        fatal: SerpmillError | None = None
-        is_last = False
-        done = 0
-        try:
-            while True:
-                while not is_last and len(cancellations) < in_flight_max:
-                    index, request = next(source, (-1, None))
-                    if request is None:
-                        is_last = True
-                        break
-                    cancellations[index] = Cancellation()
-                    threading.Thread(target=run, args=(request, index, cancellations[index]), daemon=True).start()
-                if not cancellations:
-                    break
-                next_ended = ended.get()
-                if next_ended is None:
-                    return
-                request, index, result = next_ended
-                del cancellations[index]
-                done += 1
-                if isinstance(result, SerpmillError):
-                    if _ends_all(result):
-                        fatal, is_last = fatal or result, True
-                    yield Outcome(request, index, None, result, done)
-                elif isinstance(result, BaseException):
-                    raise result
-                else:
-                    yield Outcome(request, index, result, None, done)
-            if fatal:
-                raise fatal
-        finally:
-            for cancellation in cancellations.values():
-                cancellation.cancel()
+        return search_many(search, requests, in_flight_max, ended)
 
     def _limits(self, deadline_s: float | None, max_retries: int | None) -> tuple[float, int]:
         deadline_s = self._deadline_s if deadline_s is None else deadline_s
@@ -193,54 +157,3 @@ class Serpmill:
         if max_retries < 0:
             raise ValueError(f"Expected a whole number from 0 as `max_retries`. Got {max_retries}.")
         return deadline_s, max_retries
-
-
-def _ends_all(error: SerpmillError) -> bool:
-    if error.code == "plan_required":
-        return "maxDepth" not in error.details
-    return error.code in ("aborted", "unauthenticated", "out_of_credits", "unexpected_reply")
-
-
-class AsyncSerpmill:
-    """The same client for asyncio. Each call runs in a thread. A task that is cancelled ends its call."""
-
-    def __init__(self, *args: Any, in_flight_max: int = 100, **options: Any) -> None:
-        self._client = Serpmill(*args, **options)
-        self._threads = ThreadPoolExecutor(in_flight_max, thread_name_prefix="serpmill")
-
-    async def search(self, request: SearchRequest, **options: Any) -> SearchAnswer:
-        return (await self.search_with_response(request, **options)).data
-
-    async def search_with_response(self, request: SearchRequest, **options: Any) -> Reply[SearchAnswer]:
-        return await self._run(self._client.search_with_response, request, **options)
-
-    async def usage(self, **options: Any) -> Usage:
-        return (await self._run(self._client.usage_with_response, **options)).data
-
-    async def search_many(self, requests: Iterable[SearchRequest], **options: Any) -> AsyncIterator[Outcome]:
-        ended: queue.SimpleQueue[tuple[SearchRequest, int, Any] | None] = queue.SimpleQueue()
-        outcomes = self._client._outcomes(requests, ended, **options)
-        running: Future[Outcome | None] | None = None
-        try:
-            while True:
-                running = self._threads.submit(next, outcomes, None)
-                outcome = await asyncio.wrap_future(running)
-                if outcome is None:
-                    return
-                yield outcome
-        finally:
-            # A task that is cancelled leaves the thread of `next` behind, which waits for a search to end.
-            ended.put(None)
-            if running:
-                await asyncio.to_thread(wait, [running])
-            outcomes.close()  # type: ignore[attr-defined]
-
-    async def _run(self, call: Callable[..., Reply[Any]], *args: Any, **options: Any) -> Reply[Any]:
-        cancellation = Cancellation()
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._threads, lambda: call(*args, cancellation=cancellation, **options))
-        try:
-            return await future
-        except asyncio.CancelledError:
-            cancellation.cancel()
-            raise

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from .schema import (
+    BadRequestDetails,
+    EngineErrorDetails,
+    EngineTimeoutDetails,
+    NotImplementedDetails,
+    OutOfCreditsDetails,
+    PlanRequiredDetails,
+    QueryRejectedDetails,
+    RateLimitedDetails,
+    UnauthenticatedDetails,
+    UnavailableDetails,
+)
+
 
 class SerpmillError(Exception):
     """Any failure of a call. Its subclasses stand for one code each.
@@ -11,6 +24,7 @@ class SerpmillError(Exception):
     may_be_charged: whether the search may have been charged although its answer did not arrive. Then repeat it under
         `idempotency_key` within 24 hours: if it was charged, the repeat returns the answer and costs nothing.
     can_repeat: whether a repeat can succeed.
+    details: fields that depend on the code. A subclass declares which.
     help: the address of the section about this error in the API's reference.
     """
 
@@ -42,27 +56,29 @@ class SerpmillError(Exception):
 
 
 class BadRequestError(SerpmillError):
-    pass
+    details: BadRequestDetails  # type: ignore[assignment]
 
 
 class QueryRejectedError(SerpmillError):
-    pass
+    details: QueryRejectedDetails  # type: ignore[assignment]
 
 
 class UnauthenticatedError(SerpmillError):
-    pass
+    details: UnauthenticatedDetails  # type: ignore[assignment]
 
 
 class PlanRequiredError(SerpmillError):
-    pass
+    details: PlanRequiredDetails  # type: ignore[assignment]
 
 
 class OutOfCreditsError(SerpmillError):
     """`details` say what ran out: `availableMils` and `topupUrl`, or the `limitMils` of a `period` that renews at `renewsAt`."""
 
+    details: OutOfCreditsDetails  # type: ignore[assignment]
+
 
 class RateLimitedError(SerpmillError):
-    pass
+    details: RateLimitedDetails  # type: ignore[assignment]
 
 
 class InternalError(SerpmillError):
@@ -70,19 +86,19 @@ class InternalError(SerpmillError):
 
 
 class NotImplementedByApiError(SerpmillError):
-    pass
+    details: NotImplementedDetails  # type: ignore[assignment]
 
 
 class EngineError(SerpmillError):
-    pass
+    details: EngineErrorDetails  # type: ignore[assignment]
 
 
 class UnavailableError(SerpmillError):
-    pass
+    details: UnavailableDetails  # type: ignore[assignment]
 
 
 class EngineTimeoutError(SerpmillError):
-    pass
+    details: EngineTimeoutDetails  # type: ignore[assignment]
 
 
 class LostReplyError(SerpmillError):

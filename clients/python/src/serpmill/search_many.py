@@ -1,0 +1,106 @@
+"""Runs many searches, a few at once and within the rate window."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, Union
+
+from .call import Cancellation
+from .errors import SerpmillError
+from .rate_window import RateWindow
+from .reply import Reply
+from .schema import CompactSearchRequest, SearchRequest
+
+AnyRequest = Union[SearchRequest, CompactSearchRequest]
+Answer = TypeVar("Answer")
+
+in_flight_default = 5  # The searches in flight that the plan `free` allows.
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many searches have ended by now, how many of them failed, and how many run."""
+
+    done: int
+    failed: int
+    in_flight: int
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Answer]):
+    """How one of many searches ended: with an answer or an error. `index` is the request's position, from 0."""
+
+    request: AnyRequest
+    index: int
+    answer: Answer | None
+    error: SerpmillError | None
+    progress: Progress
+
+
+# What a search brought, or the error that it raised. None ends the searches from another thread.
+Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Any, BaseException]], None]]
+
+
+def search_many(
+    search: Callable[[AnyRequest, int, Cancellation], Reply[Any]],
+    requests: Iterable[AnyRequest],
+    in_flight_max: int,
+    ended: Ended,
+) -> Generator[Outcome[Any], None, None]:
+    """Yields each search as it ends. When none of the rest could succeed, raises the error after those that run."""
+    cancellations: dict[int, Cancellation] = {}
+    window = RateWindow()
+
+    def run(request: AnyRequest, index: int, cancellation: Cancellation) -> None:
+        try:
+            window.wait_and_count(cancellation.event)
+            reply = search(request, index, cancellation)
+            window.read(reply.headers, index + 1)
+            ended.put((request, index, reply.data))
+        except BaseException as error:
+            ended.put((request, index, error))
+
+    source = enumerate(requests)
+    fatal: SerpmillError | None = None
+    is_last = False
+    done = failed = 0
+    try:
+        while True:
+            while not is_last and len(cancellations) < in_flight_max:
+                index, request = next(source, (-1, None))
+                if request is None:
+                    is_last = True
+                    break
+                cancellations[index] = Cancellation()
+                threading.Thread(target=run, args=(request, index, cancellations[index]), daemon=True).start()
+            if not cancellations:
+                break
+            next_ended = ended.get()
+            if next_ended is None:
+                return
+            request, index, result = next_ended
+            del cancellations[index]
+            done += 1
+            error = result if isinstance(result, SerpmillError) else None
+            if error:
+                failed += 1
+                if _ends_all(error):
+                    fatal, is_last = fatal or error, True
+            elif isinstance(result, BaseException):
+                raise result
+            answer = None if error else result
+            yield Outcome(request, index, answer, error, Progress(done, failed, len(cancellations)))
+        if fatal:
+            raise fatal
+    finally:
+        for cancellation in cancellations.values():
+            cancellation.cancel()
+
+
+def _ends_all(error: SerpmillError) -> bool:
+    if error.code == "plan_required":
+        return "maxDepth" not in error.details
+    return error.code in ("aborted", "unauthenticated", "out_of_credits", "unexpected_reply")
