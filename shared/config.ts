@@ -211,6 +211,7 @@ const settings = z.object({
   COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999").default([
     "searxng=4500",
     "tavily=14000",
+    "serper=9000",
   ]),
   /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
   OPS_ALLOWED_HOSTS: hostNames,

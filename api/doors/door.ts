@@ -34,6 +34,8 @@ export interface Order {
     location?: string | undefined;
     targetDomain?: string | undefined;
   };
+  /** The clients' name of the location, if they have several and this one was sent. */
+  locationName?: string;
   /** Writes the answer. */
   write: (answer: SearchResponseBody, more: { path: string; durationMs: number }) => unknown;
 }

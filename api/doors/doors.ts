@@ -136,7 +136,9 @@ function readOrder({ fields, names }: Door, sent: unknown): { order: Order; quer
     return { order, query: readQuery(Object.fromEntries(given)) };
   } catch (error) {
     if (!(error instanceof CallerError)) throw error;
-    const clientNames = new Map(Object.entries(names));
+    const clientNames = new Map(
+      Object.entries({ ...names, ...(order.locationName !== undefined && { location: order.locationName }) }),
+    );
     const issues = issuesIn(error.details).map(({ path, message }) => ({
       path: clientNames.get(path) ?? path,
       message,

@@ -33,13 +33,14 @@ export const firecrawl: Door = {
       sources: z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
-    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }) => ({
+    .transform(({ query, limit: part, lang, country, location = country, includeDomains, excludeDomains }) => ({
       search: {
         keyword: withinSites(query, includeDomains, excludeDomains),
         depth: part.depth,
         ...localeOf(lang),
-        ...((location ?? country) !== undefined && { location: location ?? country }),
+        ...(location !== undefined && { location }),
       },
+      locationName: location === country ? "country" : "location",
       write: (answer, { path }) => {
         const results = part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
           url,
@@ -50,7 +51,7 @@ export const firecrawl: Door = {
         return { success: true, data: path === "/v1/search" ? results : { web: results }, id: answer.requestId };
       },
     })),
-  names: { keyword: "query", depth: "limit", language: "lang", location: "location" },
+  names: { keyword: "query", depth: "limit", language: "lang" },
   statuses: {},
   writeError: ({ code, message, details }, requestId) => ({ success: false, error: message, code, details, requestId }),
 };

@@ -33,13 +33,14 @@ export const serper: Door = {
           ...localeOf(hl),
           ...(place !== undefined && { location: place }),
         },
+        locationName: location === undefined ? "gl" : "location",
         write: (answer) => ({
           searchParameters: { q, gl, hl, location, num, page, type: "search", engine: answer.query.engine },
           ...write(answer, part),
         }),
       };
     }),
-  names: { keyword: "q", depth: "num", language: "hl", location: "location" },
+  names: { keyword: "q", depth: "num", language: "hl" },
   statuses: { unauthenticated: 403, out_of_credits: 400 },
   writeError: ({ code, message, details }, requestId, statusCode) => ({
     message,

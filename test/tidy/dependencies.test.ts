@@ -37,6 +37,7 @@ const whileDeveloping = new Set([
   "MIT OR Apache-2.0",
   "(AFL-2.1 OR BSD-3-Clause)",
   "Python-2.0",
+  "PSF-2.0",
   "Unlicense",
   "MPL-2.0", // Weak copyleft, by file: tools that run here and are not shipped.
 ]);

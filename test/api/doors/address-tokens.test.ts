@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
+import { freePort } from "../../../local/ports.ts";
 import { newId } from "../../../shared/ids.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+import { startHaproxy, withoutHaproxy } from "../../harness/servers/haproxy.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** Tokens in the addresses of doors, for clients that send none. */
@@ -95,6 +97,50 @@ test("no log, metric or answer has it, whatever is sent", async () => {
     expect(JSON.stringify(process.lines) + process.stderr).not.toContain(secret);
     expect((await Exposition.of(process)).text).not.toContain(secret);
   }
+});
+
+/**
+ * Sends a token in an address through the shipped proxy, with further changes.
+ * @param line waits until the proxy has logged this.
+ * @returns whether the proxy has logged the token.
+ */
+async function isLogged(changes: Record<string, string> = {}, line = ""): Promise<boolean> {
+  const { token } = await organizationOfDoor();
+  const api = service.apis[0];
+  const port = await freePort();
+  const address = (url: string | undefined) => new URL(url ?? "").host;
+  const haproxy = await startHaproxy({
+    config: "deploy/proxy/haproxy.cfg",
+    changes: {
+      "bind :3000": `bind 127.0.0.1:${port}`,
+      "check port 3001": `check port ${new URL(api?.opsUrl ?? "").port}`,
+      "server-template api 10 api:3000 resolvers compose resolve-prefer ipv4 init-addr none": `server api ${address(api?.url)}`,
+      ...changes,
+    },
+  });
+  try {
+    const proxy = `http://127.0.0.1:${port}`;
+    await service.until(async () => (await fetch(`${proxy}/docs`).catch(() => undefined))?.ok ?? false);
+    const path = `/searxng/k/${token}/search`;
+    // One is answered, one refused by the API, and two by the proxy itself.
+    for (const request of [`${path}?q=tea&format=json`, path, `${path}?q=<tea>`, `${path}?q=${"a".repeat(20_000)}`])
+      await sendRaw(proxy, `GET ${request} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    await service.until(async () => haproxy.written().includes(line));
+  } finally {
+    await haproxy.stop();
+  }
+  return haproxy.written().includes(token.slice(0, -7));
+}
+
+describe.skipIf(withoutHaproxy !== "")(`the shipped proxy${withoutHaproxy}`, () => {
+  test("logs no address", async () => {
+    expect(await isLogged()).toBe(false);
+  });
+
+  test("would log it with the usual options, which the documentation names", async () => {
+    const usual = { "local0 warning": "local0", "option dontlognull": "option httplog" };
+    expect(await isLogged(usual, "GET /searxng/k/")).toBe(true);
+  });
 });
 
 describe("always has a daily limit, and no other scope:", () => {

@@ -1,43 +1,32 @@
-import { Firecrawl } from "@mendable/firecrawl-js";
-import { TavilySearch } from "@langchain/tavily";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import Perplexity from "@perplexity-ai/perplexity_ai";
-import { tavily } from "@tavily/core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
+import { type DoorClient, doorClients } from "./door-clients.ts";
 
-/** The doors, by clients that others wrote: from npm, changed in nothing but the address, or by the request in their source. */
+/** The doors, by clients that others wrote. */
 
 const patienceMs = 1_000;
 const names = ["searxng", "tavily", "openwebui", "perplexity", "firecrawl", "serper"];
 
 let service: Service;
+let api: string;
 let payer: Organization;
-let addressToken: string;
+let addressPayer: Organization;
 beforeAll(async () => {
   vi.spyOn(console, "log").mockImplementation(() => undefined); // LangChain prints each answer that is an error.
   const COMPAT_PATIENCE_MS = names.map((name) => `${name}=${patienceMs}`).join(",");
   service = await Service.start({ environment: { COMPAT_DOORS: names.join(","), COMPAT_PATIENCE_MS } });
+  api = service.apis[0]?.url ?? "";
   payer = await service.organization({ creditMils: 10_000 });
-  addressToken = (await service.organization({ scopes: ["door"], dayMils: 1_000 })).token;
+  addressPayer = await organizationOf({ inAddress: true });
 });
 afterAll(() => service.stop());
 
-const at = (path: string) => `${service.apis[0]?.url}/${path}`;
+/** An organization with a token that a client can send, in a header or in the address. */
+const organizationOf = ({ inAddress = false }, options: Parameters<Service["organization"]>[0] = {}) =>
+  service.organization({ ...(inAddress && { scopes: ["door"], dayMils: 1_000 }), ...options });
 
-/** What a client hands to its program, whatever the client calls it. */
-interface Found {
-  title: string;
-  url: string;
-  text: string;
-}
-
-/** Searches with a client, which rejects with what it shows its user. */
-type Search = (q: string, token: string) => Promise<Found[]>;
-
-/** Sends a JSON body as a client does, and shows what the client shows for another status than 200. */
+/** Sends a JSON body as clients do. */
 async function post(path: string, headers: Record<string, string>, body: unknown): Promise<Answer["body"]> {
   const answer = await service.send(`/${path}`, {
     method: "POST",
@@ -50,128 +39,95 @@ async function post(path: string, headers: Record<string, string>, body: unknown
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-const clients: { client: string; search: Search }[] = [
+/** What goes wrong, and the message that then tells a person. */
+const failures = [
+  { failure: "no credit", q: "tea", code: "out_of_credits", status: 402, message: "it costs 5 mils, 1 are available" },
+  { failure: "a spent limit", q: "tea", code: "out_of_credits", status: 402, message: "The token's spending limit" },
+  { failure: "a wrong token", q: "tea", code: "unauthenticated", status: 401, message: "Tokens may expire" },
   {
-    client: "@tavily/core",
-    search: async (q, token) => {
-      const { results, images } = await tavily({ apiKey: token, apiBaseURL: at("tavily") }).search(q, {});
-      expect(images).toEqual([]);
-      return results.map(({ title, url, content }) => ({ title, url, text: content }));
-    },
+    failure: "a full rate window",
+    q: "tea",
+    code: "rate_limited",
+    status: 429,
+    message: "The rate window of 1 requests",
   },
   {
-    client: "@langchain/tavily",
-    search: async (q, token) => {
-      const tool = new TavilySearch({ tavilyApiKey: token, apiBaseUrl: at("tavily") });
-      const message = await tool.invoke({ name: tool.name, args: { query: q }, id: "1", type: "tool_call" });
-      const answer = JSON.parse(String(message.content));
-      // The tool hands its own errors to the model as an answer. It takes an empty list for one.
-      if (String(message.content).includes("No search results found")) return [];
-      if (JSON.stringify(answer).includes('"error"')) throw new Error(JSON.stringify(answer));
-      const { results } = answer as { results: { title: string; url: string; content: string }[] };
-      return results.map(({ title, url, content }) => ({ title, url, text: content }));
-    },
+    failure: "a failing provider",
+    q: "sandbox:error",
+    code: "engine_error",
+    status: 502,
+    message: "Nothing was charged",
   },
-  {
-    client: "LibreChat, for Tavily (@librechat/agents 3.9.2, src/tools/search/tavily-search.ts)",
-    search: async (q, token) => {
-      const body = { query: q, search_depth: "basic", topic: "general", max_results: 8, country: "united states" };
-      const { results } = await post("tavily/search", bearer(token), body);
-      return results.map(({ title, url, content }: Record<string, string>) => ({ title, url, text: content }));
-    },
-  },
-  {
-    client: "@perplexity-ai/perplexity_ai",
-    search: async (q, token) => {
-      const client = new Perplexity({ apiKey: token, baseURL: at("perplexity"), maxRetries: 0 });
-      const { results } = await client.search.create({ query: q, max_results: 5 });
-      return results.map(({ title, url, snippet }) => ({ title, url, text: snippet }));
-    },
-  },
-  {
-    client: "@mendable/firecrawl-js, version 2 of its API",
-    search: async (q, token) => {
-      const client = new Firecrawl({ apiKey: token, apiUrl: at("firecrawl"), maxRetries: 1 });
-      const { web = [] } = await client.search(q, { limit: 3 });
-      return web.map((row) => {
-        const { title = "", url = "", description = "" } = row as Partial<Record<string, string>>;
-        return { title, url, text: description };
-      });
-    },
-  },
-  {
-    client: "@mendable/firecrawl-js, version 1 of its API",
-    search: async (q, token) => {
-      const { v1 } = new Firecrawl({ apiKey: token, apiUrl: at("firecrawl") });
-      const { data } = await v1.search(q, {});
-      return data.map(({ title = "", url = "", description = "" }) => ({ title, url, text: description }));
-    },
-  },
-  {
-    client: "Open WebUI's external search (backend/open_webui/retrieval/web/external.py)",
-    search: async (q, token) => {
-      const results = await post("openwebui", bearer(token), { query: q, count: 3 });
-      return results.map(({ title, link, snippet }: Record<string, string>) => ({ title, url: link, text: snippet }));
-    },
-  },
-  {
-    client: "CrewAI, for Serper (SerperDevTool with its base_url)",
-    search: async (q, token) => {
-      const { organic } = await post("serper/search", { "x-api-key": token }, { q, num: 10 });
-      return organic.map(({ title, link, snippet }: Record<string, string>) => ({ title, url: link, text: snippet }));
-    },
-  },
-];
+] as const;
 
-describe.each(clients)("$client", ({ search }) => {
+const timeout = { code: "engine_timeout", status: 504, message: "within 60 s of its start" };
+
+/** The statuses that some doors have instead. */
+const otherStatuses: Record<string, Record<string, number>> = {
+  tavily: { out_of_credits: 432 },
+  serper: { out_of_credits: 400, unauthenticated: 403 },
+};
+
+/** The part of an error that a client shows, for its door's status. */
+function shownBy({ client, shows }: DoorClient, error: { code: string; status: number; message: string }): string {
+  const door = Object.keys(otherStatuses).find((name) => client.toLowerCase().includes(name)) ?? "";
+  const status = otherStatuses[door]?.[error.code] ?? error.status;
+  return { message: error.message, code: error.code, status: String(status) }[shows];
+}
+
+describe.each(doorClients)("$client", (doorClient) => {
+  const { search } = doorClient;
   test("gets results, and pays once for a repeat", async () => {
-    const { organizationId, token } = await service.organization();
-    const found = await search("garden pump", token);
+    const { organizationId, token } = await organizationOf(doorClient);
+    const found = await search({ api, q: "garden pump", token });
     expect(found.length).toBeGreaterThan(2);
     for (const { title, url, text } of found) {
       expect([title, text]).toEqual([expect.stringMatching(/./), expect.any(String)]);
       expect(url).toMatch(/^https?:/);
     }
-    expect(await search("garden pump", token)).toEqual(found);
-    await service.rest();
+    expect(await search({ api, q: "garden pump", token })).toEqual(found);
+    await service.rest(organizationId);
     const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge");
     expect(charges.map(({ mils }) => mils)).toEqual([-5]);
   });
 
   test("gets an empty list for a search without results", async () => {
-    expect(await search("sandbox:empty", payer.token)).toEqual([]);
+    const { token } = doorClient.inAddress ? addressPayer : payer;
+    expect(await search({ api, q: "sandbox:empty", token })).toEqual([]);
   });
 
-  test("shows its user why it was refused, and that its patience ended", async () => {
-    await expect(search("tea", newToken())).rejects.toThrow(/Tokens may expire or be revoked/);
-    const { token } = await service.organization();
-    await expect(search("sandbox:slow=5000", token)).rejects.toThrow(/within 60 s of its start/);
+  /** A token with which this goes wrong. */
+  const tokens: Record<(typeof failures)[number]["failure"], () => Promise<string>> = {
+    "no credit": async () => (await organizationOf(doorClient, { creditMils: 1 })).token,
+    "a spent limit": async () => {
+      const { token } = await organizationOf(doorClient, { dayMils: 5 });
+      await search({ api, q: "first", token });
+      return token;
+    },
+    "a wrong token": async () => newToken(),
+    "a full rate window": async () => {
+      const { token } = await organizationOf(doorClient, { terms: { windowLimit: 1 } });
+      await search({ api, q: "first", token });
+      return token;
+    },
+    "a failing provider": async () => (await organizationOf(doorClient)).token,
+  };
+
+  test.each(failures)("shows its user $failure", async ({ failure, q, ...error }) => {
+    const token = await tokens[failure]();
+    await expect(search({ api, q, token })).rejects.toThrow(shownBy(doorClient, error));
   });
 });
 
-/** Calls the one search tool of an MCP server that speaks SearXNG, and returns the text that a model reads. */
-async function searchOverMcp(q: string): Promise<string> {
-  const transport = new StdioClientTransport({
-    command: process.execPath,
-    args: ["node_modules/mcp-searxng/dist/cli.js"],
-    env: { SEARXNG_URL: at(`searxng/k/${addressToken}`) },
-    stderr: "ignore",
-  });
-  const agent = new Client({ name: "agent", version: "1" });
-  await agent.connect(transport);
-  try {
-    const { content } = await agent.callTool({ name: "searxng_web_search", arguments: { query: q } });
-    return JSON.stringify(content);
-  } finally {
-    await agent.close();
-  }
-}
-
-test("mcp-searxng, which sends no token, searches with one in the address, and shows errors", {
-  timeout: 60_000,
-}, async () => {
-  expect(await searchOverMcp("garden pump")).toMatch(/https?:/);
-  expect(await searchOverMcp("sandbox:error")).toContain("Error (502)"); // It shows the status, and a text of its own.
+test("every client shows its user that its patience has ended", async () => {
+  // All at once, because each takes as long as the patience.
+  await Promise.all(
+    doorClients.map(async (doorClient) => {
+      const { token } = await organizationOf(doorClient);
+      const asked = doorClient.search({ api, q: "sandbox:slow=5000", token });
+      await expect(asked).rejects.toThrow(shownBy(doorClient, timeout));
+    }),
+  );
 });
 
 const wrong = [
@@ -203,6 +159,10 @@ const wrong = [
     body: { q: "a", num: 100, page: 2 },
     says: "`page`: Expected a page that ends at result 100",
   },
+  { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere" }, says: "`country`:" },
+  { door: "firecrawl/v2/search", body: { query: "a", country: "DE", location: "nowhere" }, says: "`location`:" },
+  { door: "serper/search", body: { q: "a", gl: "nowhere" }, says: "`gl`:" },
+  { door: "serper/search", body: { q: "a", gl: "de", location: "nowhere" }, says: "`location`:" },
   { door: "serper/search", body: [{ q: "a" }], says: "Expected a JSON object as the body." },
 ];
 
@@ -249,13 +209,4 @@ test("Serper's pages follow each other, with the elements that its clients read"
   });
   expect(second.organic[0].link).not.toBe(first.organic[0].link);
   expect(second.organic[0].position).toBe(1);
-});
-
-test.each([
-  { door: "tavily/search", status: 432, body: { query: "a" } },
-  { door: "firecrawl/v2/search", status: 402, body: { query: "a" } },
-  { door: "serper/search", status: 400, body: { q: "a" } },
-])("$door answers $status without credit, with the code inside", async ({ door, status, body }) => {
-  const { token } = await service.organization({ creditMils: 1 });
-  await expect(post(door, bearer(token), body)).rejects.toThrow(new RegExp(`^${status} .*out_of_credits`));
 });

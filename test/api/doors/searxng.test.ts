@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
+import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The door `searxng`, by the requests of its clients. */
+/** The door `searxng`; its clients are in clients.test.ts. */
 
 const host = "searxng.serp.example";
 
@@ -22,97 +22,56 @@ const allOf = (fields: Record<string, string>) => new URLSearchParams({ format: 
 const ask = (fields: Record<string, string>, headers: Record<string, string> = { "x-api-key": payer.token }) =>
   service.send(`/searxng/search?${allOf(fields)}`, { headers });
 
-/** Requests as they are in the sources of clients, with `q` for the keyword and the token where the client sends it. */
-const requests: { client: string; send: (q: string, token: string) => Promise<Answer> }[] = [
-  {
-    client: "LibreChat (@librechat/agents 3.9.2, src/tools/search/search.ts)",
-    send: (q, token) =>
-      service.send(
-        `/searxng/search?${allOf({ q, pageno: "1", categories: "general", language: "all", engines: "google,bing" })}`,
-        {
-          headers: { "x-api-key": token, "content-type": "application/json" },
-        },
-      ),
-  },
-  {
-    client: "LangChain JS (@langchain/community 1.1.29, dist/tools/searxng_search.js)",
-    send: (q, token) =>
-      service.send(
-        `/searxng/search?${allOf({ q, numResults: "10", pageNumber: "1", imageProxy: "true", safesearch: "0" })}`,
-        {
-          method: "POST",
-          headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        },
-      ),
-  },
-  {
-    client: "LiteLLM (litellm/llms/searxng/search/transformation.py)",
-    send: (q, token) =>
-      service.send(`/searxng/search?${allOf({ q })}`, { headers: { authorization: `Bearer ${token}` } }),
-  },
-  {
-    client: "Dify (tools/searxng/tools/searxng_search.py), at the root",
-    send: (q, token) =>
-      service.send(`/searxng/?${allOf({ q, time_range: "day", categories: "general" })}`, {
-        headers: { "x-api-key": token },
-      }),
-  },
-];
+test("the results are sorted by score, with every field that clients read, and are charged", async () => {
+  const organization = await service.organization();
+  const { status, headers, body } = await ask({ q: "garden pump" }, { "x-api-key": organization.token });
+  expect(status).toBe(200);
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  const { results, ...others } = body;
+  expect(results.length).toBeGreaterThan(5);
+  for (const result of results)
+    expect(result).toMatchObject({
+      url: expect.stringMatching(/^https?:/),
+      title: expect.stringMatching(/./),
+      content: expect.any(String),
+      description: result.content,
+      engine: "google",
+      engines: ["google"],
+      score: expect.any(Number),
+    });
+  const scores = results.map(({ score }: { score: number }) => score);
+  expect(scores).toEqual(scores.toSorted((one: number, other: number) => other - one));
+  expect(new Set(scores).size).toBe(scores.length);
+  expect(others).toMatchObject({ query: "garden pump", corrections: [], unresponsive_engines: [] });
+  expect(others.number_of_results).toBeGreaterThan(0);
+  for (const texts of [others.answers, others.suggestions]) {
+    expect(texts.length).toBeGreaterThan(0);
+    for (const text of texts) expect(text).toMatch(/./);
+  }
+  expect(others.infoboxes[0]).toMatchObject({ infobox: expect.stringMatching(/./), content: expect.any(String) });
+  await service.rest();
+  expect((await service.ledgerOf(organization.organizationId)).map(({ kind, mils }) => ({ kind, mils }))).toEqual([
+    { kind: "grant", mils: 1_000 },
+    { kind: "charge", mils: -5 },
+  ]);
+});
 
-describe.each(requests)("$client", ({ send }) => {
-  test("gets results sorted by score, with every field that clients read", async () => {
-    const organization = await service.organization();
-    const { status, headers, body } = await send("garden pump", organization.token);
-    expect(status).toBe(200);
-    expect(headers.get("referrer-policy")).toBe("no-referrer");
-    const { results, ...others } = body;
-    expect(results.length).toBeGreaterThan(5);
-    for (const result of results)
-      expect(result).toMatchObject({
-        url: expect.stringMatching(/^https?:/),
-        title: expect.stringMatching(/./),
-        content: expect.any(String),
-        description: result.content,
-        engine: "google",
-        engines: ["google"],
-        score: expect.any(Number),
-      });
-    const scores = results.map(({ score }: { score: number }) => score);
-    expect(scores).toEqual(scores.toSorted((one: number, other: number) => other - one));
-    expect(new Set(scores).size).toBe(scores.length);
-    expect(others).toMatchObject({ query: "garden pump", corrections: [], unresponsive_engines: [] });
-    expect(others.number_of_results).toBeGreaterThan(0);
-    for (const texts of [others.answers, others.suggestions]) {
-      expect(texts.length).toBeGreaterThan(0);
-      for (const text of texts) expect(text).toMatch(/./);
-    }
-    expect(others.infoboxes[0]).toMatchObject({ infobox: expect.stringMatching(/./), content: expect.any(String) });
-    await service.rest();
-    expect((await service.ledgerOf(organization.organizationId)).map(({ kind, mils }) => ({ kind, mils }))).toEqual([
-      { kind: "grant", mils: 1_000 },
-      { kind: "charge", mils: -5 },
-    ]);
-  });
+test("a search without results has empty lists", async () => {
+  const { status, body } = await ask({ q: "sandbox:empty" });
+  expect({ status, results: body.results, answers: body.answers }).toEqual({ status: 200, results: [], answers: [] });
+});
 
-  test("gets empty lists for a search without results", async () => {
-    const { status, body } = await send("sandbox:empty", payer.token);
-    expect({ status, results: body.results, answers: body.answers }).toEqual({ status: 200, results: [], answers: [] });
-  });
+test("an unknown token is challenged", async () => {
+  const { status, headers } = await ask({ q: "tea" }, { "x-api-key": newToken() });
+  expect([status, headers.get("www-authenticate")]).toEqual([401, expect.stringContaining("Bearer")]);
+});
 
-  test("gets 401 for a token that is unknown", async () => {
-    const { status, headers, body } = await send("tea", newToken());
-    expect({ status, code: body.code }).toEqual({ status: 401, code: "unauthenticated" });
-    expect(body.error).toContain("Tokens may expire or be revoked");
-    expect(headers.get("www-authenticate")).toContain("Bearer");
-  });
-
-  test("gets an error for a search that fails, and pays nothing", async () => {
-    const { organizationId, token } = await service.organization();
-    const { status, body } = await send("sandbox:error", token);
-    expect({ status, code: body.code }).toEqual({ status: 502, code: "engine_error" });
-    await service.rest();
-    expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toEqual([]);
-  });
+test("a search that fails costs nothing", async () => {
+  const { organizationId, token } = await service.organization();
+  const { status, body } = await ask({ q: "sandbox:error" }, { "x-api-key": token });
+  expect({ status, code: body.code }).toEqual({ status: 502, code: "engine_error" });
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toEqual([]);
 });
 
 test("a page has the results that follow those of the page before", async () => {
