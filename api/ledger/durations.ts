@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
-import type { LedgerDay } from "./days.ts";
+import type { LedgerDay } from "../../shared/credits/ledger-days.ts";
 
 /** One call reads at most so many rows, shared among its days or hours. */
 const rowsMax = 30_000;

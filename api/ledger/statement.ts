@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { type DayFigures, readLedgerDays, withoutPlace } from "./days.ts";
+import { type DayFigures, readLedgerDays, withoutPlace } from "../../shared/credits/ledger-days.ts";
 
 const creditRow = z.object({
   kind: z.enum(["grant", "correction"]),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
-import { type DayFigures, type LedgerDay, withoutPlace } from "./days.ts";
+import { type DayFigures, type LedgerDay, withoutPlace } from "../../shared/credits/ledger-days.ts";
 
 /** One call reads at most so many ledger entries, the newest ones. */
 export const entriesMax = 100_000;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Config } from "../config.ts";
+import { outlookOf, readPaceDays } from "../credits/outlook.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
@@ -89,7 +90,10 @@ async function recordCrossing(database: Database, organizationId: string, topupU
       [organizationId],
     );
     if (!rows[0]) return;
-    const data = { ...crossedRow.parse(rows[0]), topupUrl };
+    const crossed = crossedRow.parse(rows[0]);
+    const now = new Date();
+    const outlook = outlookOf(await readPaceDays(transaction, organizationId, now), crossed.balanceMils, now);
+    const data = { ...crossed, endsOn: outlook?.endsOn ?? null, topupUrl };
     await recordEvent(transaction, organizationId, { type: "balance.low", data });
   });
 }

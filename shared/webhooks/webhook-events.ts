@@ -49,7 +49,7 @@ export type WebhookEvent = z.infer<typeof eventRow> & { state: "waiting" | "deli
 export async function recordEvent(
   transaction: Querying,
   organizationId: string,
-  { type, data }: { type: EventType; data: Readonly<Record<string, string | number>> },
+  { type, data }: { type: EventType; data: Readonly<Record<string, string | number | null>> },
 ): Promise<{ eventId: string } | "none" | "too_many"> {
   const { rows } = await transaction.query(
     `select (select count(*) from (select 1 from webhook_events e where e.organization_id = w.organization_id

@@ -1,6 +1,6 @@
 import { formatTable } from "../harness/format-table.ts";
 import { readChart } from "../../api/billing/overview/usage.ts";
-import { readDays, readLedgerDays } from "../../api/ledger/days.ts";
+import { readDays, readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { historyFilters, readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";
 import { type Database, openDatabase } from "../../shared/database/pool.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { correctCredit, correctionRefusal } from "../../commands/credit.ts";
-import { readDays } from "../../api/ledger/days.ts";
+import { readDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";

@@ -33,7 +33,7 @@ const tasks: Task[] = [
   {
     title: "sees when the credit ends",
     clicks: 0,
-    run: async ({ page }) => see(page, /about [\d,]+ days left at this pace, ≈ [\d,]+ searches/),
+    run: async ({ page }) => see(page, /Lasts until about \d+ \w+ \d{4}, ≈ [\d,]+ searches/),
   },
   {
     title: "sees what a token spent",

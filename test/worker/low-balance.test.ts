@@ -75,7 +75,13 @@ test("a search that takes the balance below the threshold makes one event, and t
   expect(first && verified(first, secret)).toEqual({
     type: "balance.low",
     timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
-    data: { organizationId, balanceMils: 95, thresholdMils: 100, topupUrl: "https://pay.example/" },
+    data: {
+      organizationId,
+      balanceMils: 95,
+      thresholdMils: 100,
+      endsOn: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      topupUrl: "https://pay.example/",
+    },
   });
 
   // Further searches below the threshold are no news; credit arms it, and the next crossing is.

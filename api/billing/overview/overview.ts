@@ -5,7 +5,8 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { organicPerPage } from "../../../shared/query/depth.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
-import { type DayFigures, readDays, readLedgerDays, withoutPlace } from "../../ledger/days.ts";
+import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
+import { type Outlook, outlookOf, type Pace, readPaceDays } from "../../../shared/credits/outlook.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
 import { readHistory } from "../../ledger/history.ts";
 import { listTokens } from "../../tokens/tokens.ts";
@@ -29,13 +30,10 @@ import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
 import { historyTable } from "../searches/history-table.ts";
 import { withSearches } from "../searches/history-view.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { amount, count, searches, timeOf } from "../../pages/format.ts";
+import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
-/** The days whose pace the credit lasts at: today and the week before it. */
-const paceDays = 8;
 const latestMax = 6;
-const outlookDaysMax = 365;
 
 interface OverviewParts {
   database: Database;
@@ -105,6 +103,7 @@ export function liveOverview(parts: OverviewParts) {
 /** What an organization did of late. All of it is read before any of it is written. */
 interface Activity {
   chart: Chart;
+  /** The last seven times 24 hours. */
   week: DayFigures[];
   latest: SearchEntry[];
   /** The balance below which the payer is notified; null for none. */
@@ -116,21 +115,20 @@ async function readActivity(
   organizationId: string,
   view: UsageView,
 ): Promise<Activity> {
-  const { unit, length } = periodsOf(view, new Date());
+  const now = new Date();
+  const { unit, length } = periodsOf(view, now);
   const newest = readHistory(database, organizationId, { filter: "all", before: undefined, limit: latestMax });
   const searched = newest.then(({ entries }) => withSearches(database, organizationId, entries));
   const days = readLedgerDays(database, organizationId, { days: length, unit });
   const draw = async () => readChart(database, organizationId, { view, days: await days, keptDays });
-  const hasWeek = unit === "day" && length >= paceDays;
-  const week = hasWeek ? days.then((read) => read.map(withoutPlace)) : readDays(database, organizationId, paceDays);
   const read = Promise.all([
     isReadOnce(view) ? longReads.run(draw) : draw(),
-    week,
+    readPaceDays(database, organizationId, now),
     searched,
     readThreshold(database, organizationId),
   ]);
-  const [chart, daysOfWeek, latest, thresholdMils] = await orPostgresUnavailable(read);
-  return { chart, week: daysOfWeek.slice(-paceDays), latest, thresholdMils };
+  const [chart, week, latest, thresholdMils] = await orPostgresUnavailable(read);
+  return { chart, week, latest, thresholdMils };
 }
 
 /** How a person returned from Stripe's page, and from which payment, as the address says. That proves nothing. */
@@ -197,14 +195,17 @@ function firstSearch(apiUrl: string): Html {
 /** The available credit, the plan, and the searches in flight. */
 function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
   const { caller, availableMils, state } = credit;
+  const outlook = outlookOf(week, state.balanceMils, new Date());
   return html`<section id="credit" aria-labelledby="credit-title">
 ${warning(credit)}
+${spikeBanner(outlook)}
 <div class="cards">
 <div class="card">
 <h2 id="credit-title" class="name">Available</h2>
 <p class="figure">${amount(availableMils)}</p>
-<p class="aside">${outlookText(outlookOf(week, availableMils))}</p>
+${outlook && availableMils >= caller.plan.priceMils && endText(outlook)}
 <dl>
+${outlook && [pace("Last 24 hours", outlook.day, ""), pace("Last 7 days", outlook.week, " a day")]}
 <div><dt>Balance</dt><dd>${amount(state.balanceMils)}</dd></div>
 <div><dt>Held now</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
 </dl>
@@ -234,12 +235,24 @@ ${meter(plan.windowLimit - left, plan.windowLimit)}
 </div>`;
 }
 
-function outlookText(outlook: Outlook | undefined): Html | false {
-  if (!outlook) return false;
-  const { days, searches: left } = outlook;
-  const time =
-    days > outlookDaysMax ? "more than a year left" : `about ${count(days)} ${days === 1 ? "day" : "days"} left`;
-  return html`<span title="At the pace of the last seven days">${time} at this pace, ≈ ${searches(left)}</span>`;
+function endText({ endsOn, searches: left }: Outlook): Html {
+  const end = endsOn
+    ? html`until about <time datetime="${endsOn}">${dateOf(new Date(endsOn))}</time>`
+    : "for more than ten years";
+  return html`<p class="aside" title="At the larger pace of the last 24 hours and the last 7 days">Lasts ${end}, ≈ ${searches(left)}</p>`;
+}
+
+const pace = (name: string, { searches: paid, mils }: Pace, unit: string): Html =>
+  html`<div><dt>${name}</dt><dd>${searches(rounded(paid))}${unit} <span class="aside">for ${amount(Math.round(mils))}</span></dd></div>
+`;
+
+/** A mean of searches: whole from ten on, else with one decimal. */
+const rounded = (mean: number) => (mean < 10 ? Math.round(mean * 10) / 10 : Math.round(mean));
+
+function spikeBanner(outlook: Outlook | undefined): Html | false {
+  if (outlook?.spikeOver === undefined) return false;
+  const { day, spikeOver } = outlook;
+  return html`<p class="notice warning">${searches(day.searches)} were charged in the last 24 hours, instead of about ${count(rounded(spikeOver))} a day in the six days before. <a href="/billing/tokens">Tokens</a> shows which token made them, and <a href="/billing/settings">a limit</a> stops them.</p>`;
 }
 
 /** The unit of the price. */
@@ -272,34 +285,4 @@ const notice = (text: string) => html`<p class="notice warning">${text}</p>`;
 function lowBalanceBanner(balanceMils: number, thresholdMils: number | null): Html {
   if (thresholdMils === null || balanceMils >= thresholdMils) return html`<div id="low-balance"></div>`;
   return html`<div id="low-balance"><p class="notice warning">Your balance of ${amount(balanceMils)} is below your threshold of ${amount(thresholdMils)}. <a href="#add-credit">Add credit</a> or <a href="/billing/settings">change the threshold</a>.</p></div>`;
-}
-
-/** An outlook needs this many days with a charge among the seven before today. */
-const busyDaysMin = 3;
-
-interface Outlook {
-  days: number;
-  searches: number;
-}
-
-/**
- * How long the available mils last at the pace of the seven full days before today, from the ledger. Net mils are mils charged
- * minus mils credited back. Days = available mils ÷ net mils per day; searches = available mils ÷ net mils per search that stayed
- * charged. Both are rounded down. Grants and today do not count. A day without searches counts, so that a program that rests on
- * Sundays does not seem faster; days before the week's first charge do not.
- * @param week eight days, the last one today.
- * @returns undefined with fewer than three days with a charge, or if nothing stayed charged.
- */
-export function outlookOf(week: readonly DayFigures[], availableMils: number): Outlook | undefined {
-  const before = week.slice(0, -1);
-  if (before.filter(({ charges }) => charges > 0).length < busyDaysMin) return undefined;
-  const counted = before.slice(before.findIndex(({ charges }) => charges > 0));
-  const total = (of: (day: DayFigures) => number) => counted.reduce((sum, day) => sum + of(day), 0);
-  const netMils = total(({ chargedMils, reversedMils }) => chargedMils - reversedMils);
-  const kept = total(({ charges, reversals }) => charges - reversals);
-  if (netMils <= 0 || kept <= 0) return undefined;
-  return {
-    days: Math.floor((availableMils * counted.length) / netMils),
-    searches: Math.floor((availableMils * kept) / netMils),
-  };
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
-import { type DayFigures, type LedgerDay, withoutPlace } from "../../ledger/days.ts";
+import { type DayFigures, type LedgerDay, withoutPlace } from "../../../shared/credits/ledger-days.ts";
 import { type DurationFigures, type Durations, readDurations } from "../../ledger/durations.ts";
 import { entriesMax, readTokenDays, type TokenDays } from "../../ledger/token-days.ts";
 import { type Bar, barChart, type Drawing, key, labelOf } from "./chart.ts";

@@ -1,7 +1,7 @@
 import type { Request } from "express";
 import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
-import { type DayFigures, readLedgerDays } from "../../ledger/days.ts";
+import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
 import { type HistoryFilter, historyFilters } from "../../ledger/history.ts";
 import { listTokens } from "../../tokens/tokens.ts";

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
+import { inTransaction } from "../../../shared/database/transaction.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
+import { setThreshold } from "../../../shared/webhooks/low-balance.ts";
+import { setWebhook } from "../../../shared/webhooks/webhooks.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
@@ -22,7 +25,7 @@ test("a new organization gets a line to copy with the real address, which become
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
   expect(text).toContain(`curl ${service.apis[0]?.url}/v1/serp/search \\\n`);
-  expect(text).not.toContain("left at this pace");
+  expect(text).not.toContain("Lasts until");
   const { events } = await visitor.follow();
   const { body } = await service.search(organization.token, { keyword: "coffee" });
   for await (const { id, html = "" } of events) {
@@ -48,8 +51,41 @@ test("each range has its days or hours, whose numbers add up to those of the led
     [organization.organizationId],
   );
   expect(net).toBe(rows[0].net);
-  expect(text).toContain("left at this pace, ≈ ");
   for (const wrong of ["measure=money", "range=1y"]) expect((await visitor.get(`/billing?${wrong}`)).status).toBe(404);
+});
+
+test("an account sees when its credit ends, at the pace of a day that is far from usual, and the low-balance event names the same date", async () => {
+  const organization = await service.organization({ creditMils: 0 });
+  const { organizationId } = organization;
+  const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000);
+  const charges = (days: number, each: number) =>
+    Array.from({ length: each }, () => ({ at: hoursAgo(days * 24 + 12), kind: "charge", mils: 5 }) as const);
+  await backdateLedger(service.databaseUrl, organizationId, [
+    { at: hoursAgo(200), kind: "grant", mils: 10_000 },
+    ...[6, 5, 4, 3, 2, 1].flatMap((days) => charges(days, 2)),
+    ...charges(0, 40),
+  ]);
+  await inTransaction(service.database, async (transaction) => {
+    await setWebhook(transaction, organizationId, "https://receiver.example/");
+    await setThreshold(transaction, organizationId, 20_000);
+  });
+  const { text } = await (await signIn(service, organization)).get("/billing");
+  const endsOn = /Lasts until about <time datetime="([^"]+)"/.exec(text)?.[1];
+  // 9,740 mils at 200 a day.
+  const days = (Date.parse(endsOn ?? "") - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(46);
+  expect(days).toBeLessThan(49);
+  const words = text.replaceAll(/<[^>]*>/g, "").replaceAll(/\s+/g, " ");
+  expect(words).toContain("Last 24 hours40 searches for $0.20 Last 7 days7.4 searches a day for $0.037");
+  expect(words).toContain("40 searches were charged in the last 24 hours, instead of about 2 a day");
+  const event = async () => {
+    const { rows } = await service.database.query("select body from webhook_events where organization_id = $1", [
+      organizationId,
+    ]);
+    return rows[0]?.body;
+  };
+  await service.until(async () => (await event()) !== undefined);
+  expect(JSON.parse(await event()).data).toMatchObject({ balanceMils: 9_740, endsOn });
 });
 
 /** The section of the chart as text. */

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { readLedgerDays } from "../../../api/ledger/days.ts";
+import { readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { countRefunds } from "../../harness/fixtures/backdate-ledger.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

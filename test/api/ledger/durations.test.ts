@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { readLedgerDays } from "../../../api/ledger/days.ts";
+import { readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { newId } from "../../../shared/ids.ts";
 import { readDurations } from "../../../api/ledger/durations.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";

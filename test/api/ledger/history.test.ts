@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
-import { type DayFigures, readDays } from "../../../api/ledger/days.ts";
+import { type DayFigures, readDays } from "../../../shared/credits/ledger-days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../api/ledger/history.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { readLedgerDays } from "../../../api/ledger/days.ts";
+import { readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { entriesMax, readTokenDays } from "../../../api/ledger/token-days.ts";
 import { newId } from "../../../shared/ids.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";

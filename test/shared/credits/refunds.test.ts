@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { readDays } from "../../../api/ledger/days.ts";
+import { readDays } from "../../../shared/credits/ledger-days.ts";
 import {
   clearOldRefunds,
   decideSettlements,

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf } from "../database/row.ts";
+import type { Querying } from "../database/transaction.ts";
 
 const dayFigures = z.object({
   /** As in `2026-03-01`, or `2026-03-01T14:00Z` for an hour. */
@@ -32,7 +32,7 @@ export type LedgerDay = z.infer<typeof dayRow>;
 
 /** Reads the last days, or hours, of an organization's ledger, oldest first; the last one is today, or this hour, so far. */
 export async function readDays(
-  database: Database,
+  database: Querying,
   organizationId: string,
   days: number,
   unit: "day" | "hour" = "day",
@@ -46,7 +46,7 @@ export const withoutPlace = (day: LedgerDay): DayFigures => dayFigures.parse(day
 
 /**
  * Reads days of an organization's ledger, oldest first: from the day `from`, such as `2026-03-01`, or without it the last
- * ones up to today. With the unit `hour` they are hours.
+ * ones up to today. If `from` is a time, each day begins at that time. With the unit `hour` they are hours.
  *
  * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
  * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
@@ -58,7 +58,7 @@ export const withoutPlace = (day: LedgerDay): DayFigures => dayFigures.parse(day
  * where its statistics are older than most of them.
  */
 export async function readLedgerDays(
-  database: Database,
+  database: Querying,
   organizationId: string,
   { from, days, unit = "day" }: { from?: string; days: number; unit?: "day" | "hour" },
 ): Promise<LedgerDay[]> {
