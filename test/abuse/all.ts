@@ -1,4 +1,5 @@
 import type { Attack } from "./attack.ts";
+import { confusedDoors } from "./attacks/confused-doors.ts";
 import { craftedInputs } from "./attacks/crafted-inputs.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
@@ -11,8 +12,10 @@ import { fullStrength } from "./attacks/full-strength.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
+import { impatientClients } from "./attacks/impatient-clients.ts";
 import { keyedAnswers } from "./attacks/keyed-answers.ts";
 import { lastKilobyte } from "./attacks/last-kilobyte.ts";
+import { leakingAddresses } from "./attacks/leaking-addresses.ts";
 import { limitedTokens } from "./attacks/limited-tokens.ts";
 import { lookalikeHosts } from "./attacks/lookalike-hosts.ts";
 import { loweredLimits } from "./attacks/lowered-limits.ts";
@@ -34,6 +37,7 @@ import { untakenPairs } from "./attacks/untaken-pairs.ts";
 /** Every attack, in the order in which they run. */
 export const attacks: readonly Attack[] = [
   cancelledAnswers,
+  confusedDoors,
   craftedInputs,
   crowdedAdaptiveLimit,
   crowdedFixedLimit,
@@ -49,9 +53,11 @@ export const attacks: readonly Attack[] = [
   hiddenChanges,
   hugePages,
   disconnectedSearches,
+  impatientClients,
   keyedAnswers,
   keyedWithoutCredit,
   lastKilobyte,
+  leakingAddresses,
   limitedTokens,
   lookalikeHosts,
   loweredLimits,

@@ -32,6 +32,9 @@ const namesOnOneService = [
   "keyed-answers",
   "limited-tokens",
   "planted-cookies",
+  "confused-doors",
+  "leaking-addresses",
+  "impatient-clients",
   "stolen-logins",
 ];
 /** By these one caller or many take what others need. Each gets a service of its own. */
