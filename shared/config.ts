@@ -91,6 +91,11 @@ export type ProviderName = (typeof providerNames)[number];
 /** The sandbox makes answers up, which would be sold: so it is never a default, and the message says what it does. */
 const aProviderList = `expected a comma list of: ${providerNames.filter((name) => name !== "sandbox").join(", ")}; or sandbox, which makes answers up`;
 
+/** The engines of SearXNG that search Google's web index. */
+export const searxngEngines = ["google", "google cse"] as const;
+export type SearxngEngine = (typeof searxngEngines)[number];
+const aSearxngEngineList = `expected a comma list of: ${searxngEngines.join(", ")}`;
+
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The settings of the engine: which providers to ask, and how to reach each of them. */
@@ -122,6 +127,12 @@ const engineSettings = z.object({
   SERPER_CONCURRENCY: providerConcurrency.optional(),
   /** The operator's own instance; there is no public one for this use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
+  /** The engines of the instance that are asked, each of which searches Google. */
+  SEARXNG_ENGINES: z
+    .string()
+    .default("google")
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .pipe(z.array(z.enum(searxngEngines, aSearxngEngineList))),
   /** Google blocks an instance that sends too many requests. */
   SEARXNG_CONCURRENCY: providerConcurrency.default(4),
   /** The name of Basic authentication ends at the first colon. */

@@ -124,8 +124,10 @@ export type Provider = {
    * wait for a slot, or go to another provider.
    */
   concurrentCallsMax: number | "adaptive";
+  /** The organic results of one page, if not 10. */
+  organicPerPage?: number;
   /**
-   * The request for one page; page numbers begin at 1. A page has up to 10 organic results, or all that the depth needs:
+   * The request for one page; page numbers begin at 1. A page has up to so many organic results, or all that the depth needs:
    * then `read` returns it with `hasMore: false`.
    */
   request: (query: ProviderQuery, pageNumber: number) => PageRequest;

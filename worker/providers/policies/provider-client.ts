@@ -101,7 +101,7 @@ export class ProviderClient {
     if ("failure" in first) return first;
     attempt.hasFirstPage = true;
     onFirstPage();
-    const pageCount = first.hasMore ? pagesOf(attempt.query.depth) : 1;
+    const pageCount = first.hasMore ? pagesOf(attempt.query.depth, this.provider.organicPerPage) : 1;
     const pages: Page[] = [first];
     boundPages(pages);
     let failure: Failure | undefined;

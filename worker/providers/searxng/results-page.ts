@@ -86,21 +86,16 @@ const leadingDate = new RegExp(
   "u",
 );
 
-/** Google's search, and its custom search over the whole web, which instances without the former have. */
-const googleEngines: ReadonlySet<string> = new Set(["google", "google cse"]);
 const isoTime = /^(\d{4}-\d\d-\d\d)[T ].*$/;
 
-export function isGoogle(engine: string | undefined): boolean {
-  return engine !== undefined && googleEngines.has(engine);
-}
+/** The names of the engines that were asked. */
+export type EngineNames = ReadonlySet<string>;
 
-export function isFromGoogle({ engine }: Origin): boolean {
-  return isGoogle(engine);
-}
+const addedByInstance = /^(?:(?:plugin|answerer):.*)?$/;
 
-/** Whether another search engine returned it. Plugins and answerers do not count. */
-export function isFromOtherEngine({ engine, engines }: Origin): boolean {
-  return [engine, ...engines].some((name) => !isGoogle(name) && !/^(?:(?:plugin|answerer):.*)?$/.test(name));
+/** Whether an engine returned it that was not asked. Plugins and answerers do not count. */
+export function isFromOtherEngine({ engine, engines }: Origin, asked: EngineNames): boolean {
+  return [engine, ...engines].some((name) => !asked.has(name) && !addedByInstance.test(name));
 }
 
 /** One row; undefined if it cannot be read. */
@@ -118,15 +113,16 @@ export function resultElements(rows: readonly Row[]): Element[] {
 }
 
 /** The elements around the rows. SearXNG does not report their position; each kind is placed where Google usually shows it. */
-export function surroundingElements({ answers, infoboxes, suggestions, corrections }: ResultsPage): {
-  above: Element[];
-  below: Element[];
-} {
+export function surroundingElements(
+  { answers, infoboxes, suggestions, corrections }: ResultsPage,
+  asked: EngineNames,
+): { above: Element[]; below: Element[] } {
+  const isAsked = ({ engine }: Origin) => asked.has(engine);
   return {
     above: [
       ...linkList("other", "corrections", corrections),
-      ...answers.filter(isFromGoogle).map(answerElement),
-      ...infoboxes.filter(isFromGoogle).map(infoboxElement),
+      ...answers.filter(isAsked).map(answerElement),
+      ...infoboxes.filter(isAsked).map(infoboxElement),
     ],
     below: linkList("related_searches", "", suggestions),
   };
@@ -134,7 +130,7 @@ export function surroundingElements({ answers, infoboxes, suggestions, correctio
 
 /** A row that the instance adds itself may be without any text. */
 function hasContent({ title, url, content, engine }: Row): boolean {
-  return !isGoogle(engine) || `${title}${url}${content}`.trim() !== "";
+  return addedByInstance.test(engine) || `${title}${url}${content}`.trim() !== "";
 }
 
 function rowElement(result: Row): Element {

@@ -1,7 +1,7 @@
 /**
  * SearXNG, Search API: POST {SEARXNG_BASE_URL}/search of an instance that the operator runs.
- * The instance needs `json` in its `search.formats`, no limiter for the workers, the engine `google` loaded, and neither
- * `categories` nor `language` locked. With `google cse` as its only engine it answers from Google's custom search.
+ * The instance needs `json` in its `search.formats`, no limiter for the workers, the engines of SEARXNG_ENGINES loaded, and
+ * neither `categories` nor `language` locked.
  * `corrections` are keywords that the engine offers instead; Google searched the keyword as typed.
  * Authentication: none. Cost: none per call.
  * Experimental: Google often blocks SearXNG's scraping. Desktop pages only, no cities, no total count, no breadcrumbs, and
@@ -10,7 +10,7 @@
  * Wire format: the documentation of SearXNG's Search API, its source, and recorded answers.
  */
 import { z } from "zod";
-import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
+import { type EngineConfig, MissingSettings, type SearxngEngine } from "../../../shared/config.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf } from "../../../shared/query/locations.ts";
 import type { Query } from "../../../shared/query/query.ts";
@@ -26,9 +26,8 @@ import {
 import { readRows } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
 import {
-  isFromGoogle,
+  type EngineNames,
   isFromOtherEngine,
-  isGoogle,
   readRow,
   resultElements,
   type ResultsPage,
@@ -38,6 +37,9 @@ import {
 
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
+
+/** The results of one page of each engine, in its source (searx/engines). `google cse` has five pages, so as many in all as a search can need. */
+const organicPerPage: Record<SearxngEngine, number> = { google: 10, "google cse": 20 };
 
 /** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
 const commandPrefix = /(?<!\S)[!?:<]+/g;
@@ -53,6 +55,7 @@ const emptyPageSchema = z.object({
 export function openSearxng(config: EngineConfig): Provider {
   if (config.SEARXNG_BASE_URL === undefined) throw new MissingSettings("searxng", "SEARXNG_BASE_URL");
   const url = `${config.SEARXNG_BASE_URL.replace(/\/+$/, "")}/search`;
+  const engines = config.SEARXNG_ENGINES;
   const headers = {
     "content-type": "application/x-www-form-urlencoded",
     accept: "application/json",
@@ -64,18 +67,20 @@ export function openSearxng(config: EngineConfig): Provider {
     can: capabilities.searxng,
     callTimeoutMs,
     concurrentCallsMax: config.SEARXNG_CONCURRENCY,
-    request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber) }),
-    read: readPage,
+    // Of several engines, the one with the smallest pages needs the most of them.
+    organicPerPage: Math.min(...engines.map((engine) => organicPerPage[engine])),
+    request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber, engines) }),
+    read: (answer) => readPage(answer, new Set(engines)),
   };
 }
 
 /** A form and not a query string, so that keywords do not appear in the access logs of the instance. */
-function toForm({ keyword, language, location }: Query, pageNumber: number): string {
+function toForm({ keyword, language, location }: Query, pageNumber: number, engines: readonly string[]): string {
   return new URLSearchParams({
     // Google ignores these prefixes, but SearXNG would change the engine, language or timeout.
     q: keyword.replace(commandPrefix, "").trim(),
     format: "json",
-    engines: "google",
+    engines: engines.join(","),
     language: `${baseLanguage(languageCodeOf(language))}-${countryOf(location)}`,
     pageno: String(pageNumber),
     safesearch: "0",
@@ -84,7 +89,7 @@ function toForm({ keyword, language, location }: Query, pageNumber: number): str
   }).toString();
 }
 
-function readPage({ status, body }: PageAnswer): Page | Failure {
+function readPage({ status, body }: PageAnswer, engines: EngineNames): Page | Failure {
   // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
   if (status !== 200) return { failure: failureOfHttpStatus(status) };
   const json = parseJson(body);
@@ -92,12 +97,13 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
   if (!read.success) return { failure: "unreadable" };
   const page = read.data;
   const { found: all, unreadableRows } = readRows(page.results ?? [], readRow);
-  // An instance without the engine `google`, or with locked categories, silently uses its default engines instead.
-  if (all.some(isFromOtherEngine) || page.infoboxes.some(isFromOtherEngine)) return { failure: "account_refused" };
-  const rows = resultElements(all.filter(isFromGoogle));
-  const failure = rows.length === 0 && failureOfEmptyPage(page, json);
+  // An instance without these engines, or with locked categories, silently uses its default engines instead.
+  if ([...all, ...page.infoboxes].some((part) => isFromOtherEngine(part, engines)))
+    return { failure: "account_refused" };
+  const rows = resultElements(all.filter((row) => engines.has(row.engine)));
+  const failure = rows.length === 0 && failureOfEmptyPage(page, json, engines);
   if (failure) return { failure };
-  const { above, below } = surroundingElements(page);
+  const { above, below } = surroundingElements(page, engines);
   const elements = [...above, ...rows, ...below];
   const isEmpty = page.results?.length === all.length;
   if (elements.length === 0 && !isEmpty) return { failure: "unreadable" };
@@ -114,15 +120,19 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
 }
 
 /** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */
-function failureOfEmptyPage({ answers, infoboxes }: ResultsPage, json: unknown): FailureKind | undefined {
+function failureOfEmptyPage(
+  { answers, infoboxes }: ResultsPage,
+  json: unknown,
+  engines: EngineNames,
+): FailureKind | undefined {
   const read = emptyPageSchema.safeParse(json);
   if (!read.success) return "unreadable";
   const failedEngines = read.data.unresponsive_engines;
-  const google = failedEngines.find(([engine]) => isGoogle(engine));
+  const google = failedEngines.find(([engine = ""]) => engines.has(engine));
   if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
   if (failedEngines.length > 0) return "account_refused";
   // An instance answers some keywords (`random color`, `min 3 5`) itself, without calling any engine.
-  return [...answers, ...infoboxes].every(isFromGoogle) ? undefined : "query_refused";
+  return [...answers, ...infoboxes].every(({ engine }) => engines.has(engine)) ? undefined : "query_refused";
 }
 
 /**

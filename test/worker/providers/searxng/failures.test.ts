@@ -20,7 +20,7 @@ test.each([
   ["a row that Bing had too", { results: [{ ...found, engines: ["google", "bing"] }] }],
   ["a failure of Bing and no rows", { unresponsive_engines: [["bing", "timeout"]] }],
   ["Google's news search", { results: [{ ...found, engine: "google news", engines: ["google news"] }] }],
-  ["a row that Google's custom search and Brave had", { results: [{ ...found, engines: ["google cse", "brave"] }] }],
+  ["a row of an engine that was not asked", { results: [{ ...found, engine: "google cse", engines: ["google cse"] }] }],
   ["an infobox of Wikipedia", { infoboxes: [{ infobox: "Pump", engine: "wikipedia", engines: ["wikipedia"] }] }],
 ])("results of another engine are never returned as Google's: %s", (_, fields) => {
   expect(read(fields)).toEqual({ failure: "account_refused" });
@@ -82,12 +82,14 @@ test("elements of SearXNG are returned although the list of results is missing, 
   expect(read({ ...fields, unresponsive_engines: [["google", "CAPTCHA"]] })).toEqual({ failure: "blocked" });
 });
 
-test("an instance whose only engine is Google's custom search answers from it, and fails with it", () => {
+test("an instance that is asked for Google's custom search answers from it, and fails with it", () => {
+  const cse = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example", SEARXNG_ENGINES: "google cse" }));
   const custom = { ...found, engine: "google cse", engines: ["google cse"], content: "Mar 12, 2024 ... Ten pumps." };
-  expect(read({ results: [custom] })).toMatchObject({
+  expect(read({ results: [custom] }, cse)).toMatchObject({
     elements: [{ type: "organic", description: "Ten pumps.", richSnippet: { top: ["Mar 12, 2024"] } }],
   });
-  expect(read({ unresponsive_engines: [["google cse", "too many requests"]] })).toEqual({ failure: "blocked" });
+  expect(read({ unresponsive_engines: [["google cse", "too many requests"]] }, cse)).toEqual({ failure: "blocked" });
+  expect(read({ results: [found] }, cse)).toEqual({ failure: "account_refused" });
 });
 
 test("optional fields in an unexpected form are left out, and the rest of the page is kept", () => {
@@ -114,6 +116,6 @@ test("a list of 40,000 positions is read", () => {
   expect(read({ results: [{ ...found, positions }, found] })).toMatchObject({ hasMore: true });
 });
 
-function read(fields: object): Page | Failure {
-  return searxng.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
+function read(fields: object, provider = searxng): Page | Failure {
+  return provider.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
 }

@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { languageCodeOf } from "../../../../shared/query/languages.ts";
 import { openSearxng } from "../../../../worker/providers/searxng/searxng.ts";
+import { pagesOf } from "../../../../shared/query/depth.ts";
 import { googleOver } from "../../../harness/processes/google-engine.ts";
+import type { Transport } from "../../../../worker/providers/provider.ts";
+import { answerWith, row } from "../../../harness/fixtures/searxng-page.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080/search-of-mine/" }));
@@ -35,6 +38,45 @@ describe("request", () => {
     ["pump\u00a0!bing\u3000:fr", "pump\u00a0bing\u3000fr"],
   ])("the keyword %j contains no command for SearXNG", (keyword, q) => {
     expect(sent(searxng.request(query({ keyword }), 1).body)).toMatchObject({ q, engines: "google" });
+  });
+});
+
+describe("engines", () => {
+  const open = (engines: string) =>
+    openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example", SEARXNG_ENGINES: engines }));
+
+  test.each([
+    ["google", 10, "google"],
+    ["google cse", 5, "google cse"],
+    ["google cse, google", 10, "google cse,google"],
+  ])("%s reaches depth 100 with %i calls", (engines, calls, sentAs) => {
+    const provider = open(engines);
+    expect(pagesOf(100, provider.organicPerPage)).toBe(calls);
+    expect(sent(provider.request(query({ depth: 100 }), calls).body)).toMatchObject({
+      engines: sentAs,
+      pageno: String(calls),
+    });
+  });
+
+  test("depth 100 of Google's custom search is five pages of 20 results", async () => {
+    const pages: string[] = [];
+    const transport: Transport = async ({ body }) => {
+      const page = sent(body)["pageno"] ?? "";
+      pages.push(page);
+      const results = Array.from({ length: 20 }, (_, at) => ({
+        ...row({ engine: "google cse", engines: ["google cse"], url: `https://pumps.example/${page}/${at}` }),
+        positions: [at + 1],
+      }));
+      return { status: 200, headers: {}, body: JSON.stringify(answerWith({ results })) };
+    };
+    const answer = await googleOver({ ...open("google cse"), transport }).search(query({ depth: 100 }), 10_000);
+    expect(pages.toSorted()).toEqual(["1", "2", "3", "4", "5"]);
+    const urls = answer.ok ? answer.results.map(({ url }) => url) : [];
+    expect([urls.length, urls[0], urls[99]]).toEqual([100, "https://pumps.example/1/0", "https://pumps.example/5/19"]);
+  });
+
+  test.each(["bing", "google,", "google cse;google"])("the list %j stops the start", (engines) => {
+    expect(() => open(engines)).toThrow("expected a comma list of: google, google cse");
   });
 });
 
