@@ -1,9 +1,10 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { readSource } from "../harness/assertions/sources.ts";
+import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { startFaultyProxy } from "../harness/servers/faulty-proxy.ts";
 import { Service } from "../harness/processes/service.ts";
 
@@ -57,13 +58,12 @@ const cases = z
   .parse(JSON.parse(readSource("clients/conformance.json"))).cases;
 type Case = (typeof cases)[number];
 
-const python = ["python3", "-B", fileURLToPath(new URL("./conformance_driver.py", import.meta.url))];
+const python = [pythonPath, "-B", fileURLToPath(new URL("./conformance_driver.py", import.meta.url))];
 const drivers = {
   TypeScript: [process.execPath, fileURLToPath(new URL("./conformance-driver.ts", import.meta.url))],
   Python: [...python, "sync"],
   asyncio: [...python, "async"],
 };
-const hasPython = spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status === 0;
 
 const outcome = z.object({
   answers: z.int(),
@@ -99,9 +99,13 @@ async function runCase([program = "", ...args]: readonly string[], one: Case) {
   }
 }
 
-describe.each(Object.entries(drivers))("the %s client", (name, driver) => {
-  // Skipped without Python 3.10 or newer.
-  test.runIf(name === "TypeScript" || hasPython).concurrent.each(cases)("$promise", async (one) => {
+const ready = Object.entries(drivers).map(([name, driver]) => {
+  const isSkipped = name !== "TypeScript" && withoutPython !== "";
+  return { name: name + (isSkipped ? withoutPython : ""), driver, isSkipped };
+});
+
+describe.each(ready)("the $name client", ({ driver, isSkipped }) => {
+  test.skipIf(isSkipped).concurrent.each(cases)("$promise", async (one) => {
     const { ended, arrivals, organizationId } = await runCase(driver, one);
     const { requests, charges, error, isReplay, mayBeCharged, fetch, pauseMsMin } = one.expect;
     expect(ended).toMatchObject({

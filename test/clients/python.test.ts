@@ -1,14 +1,14 @@
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
+import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { listen } from "../harness/stubs/listen.ts";
 
 /** What the Python client promises apart from its repeats, which the conformance tests cover. */
 
-const hasPython = spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status === 0;
 const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
 const open: { close: () => Promise<void> }[] = [];
 afterAll(() => Promise.all(open.map((server) => server.close())));
@@ -34,9 +34,8 @@ async def main():
 asyncio.run(main())
 `;
 
-// Skipped without Python 3.10 or newer.
-test.runIf(hasPython)(
-  "a task that is cancelled amid many searches ends those that run, and starts no more",
+test.skipIf(withoutPython !== "")(
+  `a task that is cancelled amid many searches ends those that run, and starts no more${withoutPython}`,
   async () => {
     const held: ServerResponse[] = [];
     let areHeld: () => void = () => undefined;
@@ -45,7 +44,7 @@ test.runIf(hasPython)(
       if (held.push(response) === 2) areHeld();
     });
     open.push(server);
-    const running = promisify(execFile)("python3", ["-B", "-c", cancelling, server.url, source]);
+    const running = promisify(execFile)(pythonPath, ["-B", "-c", cancelling, server.url, source]);
     await twoHeld;
     const closed = held.map((response) => once(response, "close"));
     running.child.stdin?.end("stop\n");
@@ -66,9 +65,8 @@ for outcome in client.search_many(requests, in_flight_max=1, max_retries=0, dead
     print(outcome.index, outcome.error.code, outcome.error.attempts, outcome.progress)
 `;
 
-// Skipped without Python 3.10 or newer.
-test.runIf(hasPython)(
-  "many searches keep the deadline and the retries of their call, and say how far they are",
+test.skipIf(withoutPython !== "")(
+  `many searches keep the deadline and the retries of their call, and say how far they are${withoutPython}`,
   async () => {
     let requests = 0;
     const server = await listen((_, response) => {
@@ -76,7 +74,7 @@ test.runIf(hasPython)(
       response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
     });
     open.push(server);
-    const { stdout } = await promisify(execFile)("python3", ["-B", "-c", many, server.url, source]);
+    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", many, server.url, source]);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
       "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",

@@ -11,7 +11,10 @@ export interface Page {
   prose: string;
 }
 
-export const pages: readonly Page[] = sources("*.md", "docs/**/*.md").map(({ path, text }) => readPage(path, text));
+/** Those of the project, and those that its packages carry. */
+export const pages: readonly Page[] = sources("*.md", "docs/**/*.md", "clients/*/README.md").map(({ path, text }) =>
+  readPage(path, text),
+);
 
 /** @throws {Error} if there is no such page. */
 export function page(path: string): Page {

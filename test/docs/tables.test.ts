@@ -71,6 +71,10 @@ test("every setting that a page names exists", () => {
     "REDIS_PROXY_PASSWORD",
     "SENTINEL_PEER_PASSWORD",
     "SENTINEL_OPERATOR_PASSWORD",
+    // Callers set these for the clients, and for OpenAI's.
+    "SERPMILL_TOKEN",
+    "SERPMILL_URL",
+    "OPENAI_API_KEY",
     "TEST_SERVERS",
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.

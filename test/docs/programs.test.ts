@@ -1,0 +1,116 @@
+import { execFile } from "node:child_process";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
+import { pythonPath, withoutPython } from "../harness/clients/python.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
+import type { Listening } from "../harness/stubs/listen.ts";
+import { startOpenAiStub } from "../harness/stubs/openai-stub.ts";
+import { pages } from "./markdown.ts";
+
+/**
+ * The programs of the documentation, run as a reader runs them: a block marked `ts runnable` or `python runnable`, with the
+ * packed client and the libraries that it names, against a real service. Only the models are replaced.
+ */
+
+const checkout = fileURLToPath(new URL("../../", import.meta.url));
+const fakeModel = fileURLToPath(new URL("./fake-model.ts", import.meta.url));
+const programMsMax = 60_000;
+const libraries = ["@langchain/core", "@types", "ai", "openai", "zod"];
+
+const languages = ["ts", "python"] as const;
+const programs = pages.flatMap(({ path, blocks }) =>
+  blocks.flatMap(({ info, text, line }) => {
+    const language = languages.find((one) => info === `${one} runnable`);
+    return language ? [{ place: `${path}:${line}`, language, text }] : [];
+  }),
+);
+type Program = (typeof programs)[number];
+
+let service: Service;
+let packed: PackedTypescript;
+let openai: Listening;
+beforeAll(async () => {
+  [service, packed, openai] = await Promise.all([
+    usualService(),
+    packTypescript(),
+    startOpenAiStub("best coffee beans"),
+  ]);
+  for (const name of libraries) {
+    const installed = join(packed.folder, "node_modules", name);
+    await mkdir(dirname(installed), { recursive: true });
+    await symlink(join(checkout, "node_modules", name), installed);
+  }
+});
+afterAll(async () => {
+  packed.remove();
+  await openai.close();
+});
+
+function run({ language, text }: Program, token: string) {
+  const [program, ...args] =
+    language === "ts"
+      ? [process.execPath, "--import", fakeModel, "--input-type=module-typescript", "--eval", text]
+      : [pythonPath, "-B", "-c", text];
+  const env = {
+    SERPMILL_TOKEN: token,
+    SERPMILL_URL: service.apis[0]?.url,
+    PYTHONPATH: join(checkout, "clients/python/src"),
+    OPENAI_API_KEY: "sk-none",
+    OPENAI_BASE_URL: openai.url,
+  };
+  return promisify(execFile)(program ?? "", args, { cwd: packed.folder, env, timeout: programMsMax });
+}
+
+// Those in Python need Python 3.10 or newer.
+const runnable = programs.filter(({ language }) => language === "ts" || withoutPython === "");
+
+const chargesOf = async (organizationId: string) =>
+  (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
+
+test.concurrent.each(runnable)("the program at $place searches and prints results", async (program) => {
+  const { token, organizationId } = await service.organization();
+  const { stdout, stderr } = await run(program, token);
+  expect(stderr).toBe("");
+  expect(stdout).toMatch(/best coffee beans/i);
+  expect(await chargesOf(organizationId)).toBeGreaterThan(0);
+});
+
+test.concurrent.each(runnable)("the program at $place says why it has no credit", async (program) => {
+  const { token } = await service.organization({ creditMils: 0 });
+  const { stdout, stderr } = await run(program, token).catch(
+    (error: Error & { stdout: string; stderr: string }) => error,
+  );
+  expect(stdout + stderr).toMatch(/out_of_credits|OutOfCreditsError|\/billing/);
+});
+
+test.skipIf(withoutPython !== "")(
+  `the rank check of a day pays for each keyword once, however often it runs${withoutPython}`,
+  async () => {
+    const { token, organizationId } = await service.organization();
+    const check = programs.find(({ text }) => text.includes("ranks-{day}"));
+    if (!check) throw new Error("docs/recipes.md has no rank check");
+    const { stdout } = await run(check, token);
+    const again = await run(check, token);
+    expect(again.stdout.split("\n").toSorted()).toEqual(stdout.split("\n").toSorted());
+    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d,best coffee beans,\d+\r?$/m);
+    expect(await chargesOf(organizationId)).toBe(2);
+  },
+);
+
+test("the programs compile under strict options with the types of their libraries", async () => {
+  const typescript = programs.filter(({ language }) => language === "ts");
+  const names = typescript.map((_, at) => `program-${at}.ts`);
+  for (const [at, { text }] of typescript.entries()) await writeFile(join(packed.folder, names[at] ?? ""), text);
+  const compiler = join(checkout, "node_modules/typescript/bin/tsc");
+  const strict = ["--strict", "--noEmit", "--skipLibCheck", "--target", "es2024", "--module", "nodenext"];
+  const command = [compiler, ...strict, "--types", "node", ...names];
+  const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: packed.folder }).catch(
+    (error: Error & { stdout?: string }) => ({ stdout: error.stdout ?? error.message }), // The compiler reports to its output.
+  );
+  expect(stdout).toBe("");
+});
