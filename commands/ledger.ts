@@ -41,14 +41,17 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
     );
   ledger
     .command("verify")
-    .description("check every invariant of all organizations while the service runs; exit 4 if one is broken")
-    .action(() =>
+    .description(
+      "check the invariants of all organizations while the service runs, on what is new since the last check; exit 4 if one is broken",
+    )
+    .option("--full", "check everything, not only what is new")
+    .action(({ full }: { full?: true }) =>
       run(
         async ({ database, redis, warn }) => {
           const isReachable = await whenReady(redis, redisTimeoutMs);
           if (isReachable) await refuseCluster(redis);
           else warn("Redis is unreachable: only Postgres was checked.");
-          return verifyLedger(database, isReachable ? redis : undefined);
+          return verifyLedger(database, isReachable ? redis : undefined, { isFull: full ?? false });
         },
         { exitCode: ({ ok }) => (ok ? 0 : exitCodes.booksBroken) },
       ),

@@ -38,14 +38,14 @@ revoke execute on function
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
   limit_organization, limit_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
-  record_ledger_gaps, close_ledger_gap
+  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints
 from public;
 grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
   limit_organization, limit_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
-  record_ledger_gaps, close_ledger_gap
+  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -78,6 +78,10 @@ grant select, insert, update (source, provider, calls) on search_log to serpmill
 grant select on audit_entries to serpmill;
 grant insert (actor_kind, actor, origin, action, organization_id, subject, before, after, request_id)
 on audit_entries to serpmill;
+
+-- `ledger verify` compares these with the ledger. Its checkpoints are kept by a function, which refuses one that disagrees with the
+-- ledger. Only the owner deletes one.
+grant select on late_reversals, token_sums, ledger_checkpoints to serpmill;
 
 -- What Postgres lost is recorded and closed by functions alone.
 grant select on ledger_gaps to serpmill;

@@ -1,4 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Client } from "pg";
 import { formatTable } from "../harness/format-table.ts";
+import { verifyLedger } from "../../commands/ledger-verify.ts";
 import { readChart } from "../../api/billing/overview/usage.ts";
 import { readDays, readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { historyFilters, readHistory } from "../../api/ledger/history.ts";
@@ -20,6 +23,8 @@ const days = 30;
 /** Each has half of the searches. */
 const tokens = [newId("tok"), newId("tok")] as const;
 const batchSize = 256;
+const newCharges = 1_000;
+const observedEveryMs = 5;
 const priceMils = 5;
 
 type Row = [what: string, medianMs: string];
@@ -41,6 +46,7 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
       ...(await measureReads(database, usual, refused)),
       ...(await measureCharts(database, usual)),
       ...(await measureSettling(database, usual, "")),
+      ...(await measureVerification(database, url, usual)),
     ];
     await asOwner(url, (client) => client.query("drop index not_charges_by_organization"));
     rows.push(...(await measureSettling(database, usual, ", without the index")));
@@ -94,6 +100,37 @@ async function measureSettling(database: Database, organizationId: string, how: 
     [`settling ${batchSize} charges${how}`, await medianMs(settle("charge"))],
     [`settling ${batchSize} refunds${how}`, await medianMs(settle("refund"))],
   ];
+}
+
+/** `ledger verify` of everything, and of what is new after some more charges, with the longest transaction of each. */
+async function measureVerification(database: Database, url: string, organizationId: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const isFull of [true, false]) {
+    const endings = Array.from({ length: newCharges }, () => chargeOf(organizationId, { priceMils }));
+    for (let at = 0; at < newCharges; at += batchSize)
+      await decideSettlements(database, endings.slice(at, at + batchSize));
+    const { ms, longestMs, report } = await asOwner(url, (observer) => observe(observer, database, isFull));
+    if (!report.ok) throw new Error(`the ledger is broken: ${JSON.stringify(report.violations)}`);
+    const what = isFull ? "checking all entries" : `checking ${report.readEntries} new entries`;
+    rows.push([what, ms.toFixed(0)], [`${what}: the longest transaction`, longestMs.toFixed(0)]);
+  }
+  return rows;
+}
+
+/** Asks Postgres meanwhile for how long a transaction of the check lasts. */
+async function observe(observer: Client, database: Database, isFull: boolean) {
+  const beganAtMs = performance.now();
+  const check = verifyLedger(database, undefined, { isFull });
+  const isOver = () => Promise.race([check.then(() => true), sleep(observedEveryMs, false)]);
+  let longestMs = 0;
+  while (!(await isOver())) {
+    const { rows } = await observer.query(
+      `select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 * 1000 as ms
+       from pg_stat_activity where application_name = 'serpmill-bench' and state <> 'idle'`,
+    );
+    longestMs = Math.max(longestMs, Number(rows[0]?.ms));
+  }
+  return { report: await check, ms: performance.now() - beganAtMs, longestMs };
 }
 
 async function medianMs(call: () => Promise<unknown>): Promise<string> {

@@ -33,7 +33,8 @@ const running = "each entry's balance is the one before it plus its amount, and 
 const once = "a search has at most one charge and one reversal";
 const decidedOnce = "a search is charged or refunded, not both";
 const refundsCounted = "the counts of searches not charged equal the refunds";
-const reversals = "a reversal gives back exactly one unkeyed charge of the same organization";
+const reversals = "a reversal gives back exactly one charge of the same organization";
+const late = "a reversal on a later day than its charge is on record, and no other is";
 const lowering = "only a charge or a correction lowers a balance";
 const unconfirmed = "an unconfirmed charge is recent and not reversed";
 const keyPaid = "a paid key has a charge that was not reversed";
@@ -76,7 +77,7 @@ const damages: Damage[] = [
     subject: "request",
   },
   {
-    rule: reversals,
+    rule: keyPaid,
     title: "a charge under a key that was given back all the same",
     statements: [
       `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
@@ -91,6 +92,16 @@ const damages: Damage[] = [
     statements: [
       `${entry}, reason) values ($1, $2, 3, 'reversal', 50, 145, 'undelivered')`,
       `${balance} + 50, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "request",
+  },
+  {
+    rule: late,
+    title: "a reversal that is said to be of another day",
+    statements: [
+      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
+      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+      "insert into late_reversals (organization_id, version, charge_version, mils) select $1, 3, 2, 5 where $2 <> ''",
     ],
     subject: "request",
   },
@@ -151,6 +162,7 @@ const brokenVerdict = z.strictObject({
   ok: z.boolean(),
   organizations: z.int(),
   entries: z.int(),
+  readEntries: z.int(),
   redisChecked: z.boolean(),
   violations: z.array(z.strictObject({ rule: z.string(), subject: z.string(), found: z.string() })),
 });
@@ -165,8 +177,10 @@ test("a correct ledger has no violations, while searches run and afterwards", as
   await searches;
   await service.rest();
   const { rows } = await service.database.query("select count(*) as entries from ledger_entries");
-  const verdict = { ok: true, organizations: 1, entries: rows[0].entries, redisChecked: true, violations: [] };
-  expect(await operator.run("ledger", "verify")).toEqual(verdict);
+  const { entries } = rows[0];
+  const verdict = { ok: true, organizations: 1, entries, readEntries: entries, redisChecked: true, violations: [] };
+  expect(await operator.run("ledger", "verify", "--full")).toEqual(verdict);
+  expect(await operator.run("ledger", "verify")).toEqual({ ...verdict, readEntries: 0 });
 });
 
 test("each broken rule is reported with its subject, and no other organization or request is", async () => {
@@ -209,7 +223,7 @@ test("each broken rule is reported with its subject, and no other organization o
     planted.push({ rule: damage.rule, subject, title: damage.title });
   }
 
-  const { exitCode, stdout, stderr } = await operator.try("ledger", "verify");
+  const { exitCode, stdout, stderr } = await operator.try("ledger", "verify", "--full");
   expect({ exitCode, stderr }).toEqual({ exitCode: 4, stderr: "" });
   const { ok, redisChecked, violations } = brokenVerdict.parse(readLine(stdout));
   expect({ ok, redisChecked }).toEqual({ ok: false, redisChecked: true });

@@ -76,6 +76,10 @@ test("statements take values as parameters: only these constants of ours are put
   const constants = new Set([
     "planColumns",
     "columns",
+    "checkedDay",
+    "presentDay",
+    "refundHour",
+    'ofHour("r")',
     "isValid",
     "waitingBriefly",
     "condition",

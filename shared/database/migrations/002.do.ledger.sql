@@ -45,6 +45,36 @@ end $$;
 create trigger ledger_is_append_only before update or delete or truncate on ledger_entries
   for each statement execute function refuse_change();
 
+-- Up to which version `ledger verify` has checked an organization, and the balance after it. The usual check goes on from there. A
+-- row only moves forward, and only to an entry of the ledger with this balance. So one that disagrees with the ledger is the trace of
+-- entries that are gone or altered, and stays until the owner deletes it.
+create table ledger_checkpoints (
+  organization_id text collate "C" primary key,
+  version bigint not null,
+  balance_mils bigint not null,
+  -- When the organization was read, not when the check ended.
+  checked_at timestamptz not null,
+  constraint a_checkpoint_is_of_an_entry check (version > 0)
+);
+
+-- Keeps the i-th elements of the arrays as checkpoints. One that disagrees with the ledger is left out, as is one that is older than
+-- the present one: two checks at once take none back. A present one that disagrees with the ledger is left alone.
+create function keep_ledger_checkpoints(organization_ids text[], versions bigint[], balances bigint[], read_at timestamptz)
+returns void language sql security definer set search_path = public, pg_temp as $$
+  insert into ledger_checkpoints as c (organization_id, version, balance_mils, checked_at)
+  select l.organization_id, l.version, l.balance_after_mils, least(read_at, now())
+  from unnest(organization_ids, versions, balances) s (organization_id, version, balance_mils)
+  cross join lateral (
+    select l.* from ledger_entries l where l.organization_id = s.organization_id and l.version = s.version
+      and l.balance_after_mils = s.balance_mils limit 1) l
+  order by l.organization_id
+  on conflict (organization_id) do update
+    set version = excluded.version, balance_mils = excluded.balance_mils, checked_at = excluded.checked_at
+    where (excluded.version, excluded.checked_at) > (c.version, c.checked_at) and exists (
+      select from ledger_entries l where l.organization_id = c.organization_id and l.version = c.version
+        and l.balance_after_mils = c.balance_mils)
+$$;
+
 -- Charges without an Idempotency-Key whose delivery is not confirmed. A row is the right to reverse its charge: the API
 -- deletes it once a whole copy of the answer was handed over, and a reversal deletes it in its own transaction.
 create table undelivered (

@@ -184,6 +184,15 @@ create function balance_before(organization text, first_version bigint) returns 
                    where l.organization_id = organization and l.version = first_version - 1), 0)
 $$;
 
+-- What an organization (token: null) or one of its tokens spent since a version by the ledger. `ledger verify` compares it with the counts.
+create function spent_since(organization text, token text, first_version bigint) returns bigint language sql stable
+security definer set search_path = public, pg_temp set enable_seqscan = off as $$
+  select given_back_late(o.id, token, first_version) + case
+    when token is null then balance_before(o.id, first_version) + credit_added(o.id, first_version, o.version) - o.balance_mils
+    else token_spent_by_sums(o.id, token, first_version, o.version) end
+  from organizations o where o.id = organization
+$$;
+
 -- A limit is set for the day on which its transaction began. Another transaction may have begun the count of the next day.
 create function refuse_another_day() returns void language plpgsql as $$
 begin

@@ -8,7 +8,7 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const { database, close } = await openFreshDatabase();
 afterAll(async () => {
-  expect(await verifyLedger(database, undefined)).toMatchObject({ ok: true, violations: [] });
+  expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject({ ok: true, violations: [] });
   await close();
 });
 

@@ -241,7 +241,7 @@ export class Service {
   }
 
   async verify(): Promise<VerificationReport> {
-    return verifyLedger(this.database, this.redis);
+    return verifyLedger(this.database, this.redis, { isFull: true });
   }
 
   readonly until = eventually;
