@@ -8,24 +8,24 @@ begin
   end if;
 end $$;
 
--- The terms that organizations share.
+-- A plan: the terms that an organization buys under. Many organizations share one.
 create table plans (
   code text primary key,
-  -- Of a search of any depth, or of each page of 10 results that a search asks for. Ten pages stay below 2^53 mils.
+  -- Either one price for a search of any depth, or a price for each page of 10 results. Ten pages cost less than 2^53 mils.
   price_mils bigint,
   price_per_page_mils bigint,
-  -- The largest `depth` that a search may ask for; null: that of the API.
+  -- The largest `depth` of a search. Null: the API's own maximum.
   max_depth integer,
   -- A token bucket admits `window_limit` requests in `window_seconds`.
   window_limit integer not null,
   window_seconds integer not null,
-  -- Searches in flight at once.
+  -- The number of searches that may be in flight at the same time.
   concurrency integer not null,
   -- Provider calls that callers may leave unpaid in an hour, as when they disconnect while a search runs.
   unpaid_calls_per_hour integer not null,
-  -- Credit of a new organization. Only the owner of the database sets it.
+  -- The credit that a new organization starts with. Only the owner of the database can set it.
   starting_grant_mils bigint not null default 0,
-  -- Operations of the API, such as `serp.search`.
+  -- The API operations that the plan allows, such as `serp.search`.
   operations text[] not null,
   constraint plan_code_is_a_short_word check (code ~ '^[a-z][a-z0-9_-]{0,31}$'),
   constraint plan_has_one_price check (num_nulls(price_mils, price_per_page_mils) = 1),
@@ -42,17 +42,18 @@ insert into plans (code, price_mils, window_limit, window_seconds, concurrency, 
   ('free', 5, 60, 60, 5, 50, 1000, '{serp.search,usage.get}'),
   ('payg', 5, 600, 60, 100, 1000, 0, '{serp.search,usage.get}');
 
--- A payer. The row has the newest balance of its ledger, so a lock on the row puts all entries of the organization in order.
+-- An organization pays for its searches. Its row holds the newest balance of its ledger, so a lock on the row puts all its
+-- entries in order.
 -- Amounts stay below 2^53, so that JavaScript reads each of them exactly.
 create table organizations (
-  -- A TypeID, ordered by its bytes: the collation of ids is "C".
+  -- A TypeID. Ids have the collation "C", so they are ordered by their bytes.
   id text collate "C" primary key,
   name text not null,
   plan_code text not null references plans (code),
   balance_mils bigint not null default 0,
-  -- How many entries the ledger has. It orders the copies of the balance in Redis.
+  -- The number of ledger entries. The copies of the balance in Redis are ordered by it.
   version bigint not null default 0,
-  -- The limits that the payer set: mils in a UTC day and in a calendar month in UTC. Null: no limit.
+  -- The spending limits that the payer has set, in mils for a day and a calendar month, both in UTC. Null: no limit.
   day_limit_mils bigint,
   month_limit_mils bigint,
   -- There is no counter of spending. It is the balance with which the day and the month began, plus the credit added and the
@@ -60,7 +61,7 @@ create table organizations (
   spending_day date,
   day_began_with_mils bigint,
   month_began_with_mils bigint,
-  -- The first payment. A grant of an operator is none.
+  -- The time of the first payment. A grant by an operator does not count.
   first_topup_at timestamptz,
   created_at timestamptz not null default now(),
   suspended_at timestamptz,
@@ -81,19 +82,19 @@ create table organizations (
 create table tokens (
   id text collate "C" primary key,
   organization_id text collate "C" not null references organizations (id),
-  -- The token that made this one: it bounds the expiry and the limits, and its revocation can include this one. Null: an
-  -- operator made it.
+  -- The token that made this one. It bounds the expiry and the limits of this token, and revoking it can revoke this one too.
+  -- Null: an operator made this token.
   parent_id text collate "C",
   hash bytea not null,
   last4 text not null,
-  -- By which people know the token.
+  -- A name that tells people what the token is for.
   name text,
   -- What the token may do.
   scopes text[] not null,
-  -- The limits that the payer set. Null: no limit.
+  -- The spending limits that the payer has set. Null: no limit.
   day_limit_mils bigint,
   month_limit_mils bigint,
-  -- The spending of a token is counted, from its first limit on: mils on this day, and in its month.
+  -- Once a token has had a limit, its spending is counted: in mils on this day and in the month of this day.
   spending_day date,
   spent_day_mils bigint,
   spent_month_mils bigint,
@@ -106,7 +107,7 @@ create table tokens (
   constraint token_hashes_are_unique unique (hash),
   constraint token_name_is_not_blank check (length(trim(name)) between 1 and 100),
   constraint token_has_known_scopes check (cardinality(scopes) > 0 and scopes <@ array['search', 'usage', 'billing', 'door']),
-  -- It stands in addresses, where proxies and histories may keep it.
+  -- A door token is part of an address, which proxies and browser histories may keep.
   constraint a_door_token_does_nothing_else_and_is_limited check (
     not 'door' = any (scopes) or cardinality(scopes) = 1 and day_limit_mils is not null),
   constraint token_limits_are_never_negative check (
@@ -116,5 +117,5 @@ create table tokens (
     or num_nulls(spending_day, spent_day_mils, spent_month_mils) = 0)
 );
 create index tokens_by_organization on tokens (organization_id);
--- The list of the sweeper: an organization has a hold only if one of its tokens was used lately.
+-- The sweeper reads this index: an organization has a hold only if one of its tokens was used lately.
 create index tokens_by_last_use on tokens (last_used_at);

@@ -5,18 +5,18 @@ create table ledger_entries (
   organization_id text collate "C" not null references organizations (id),
   version bigint not null,
   -- A `charge` decides a search. A search that is not charged has a row in `refunds` instead. A `reversal` gives a charge back. A `grant`
-  -- adds credit. A `correction` of an operator adds credit or takes it away, and is no spending.
+  -- adds credit. A `correction` of an operator adds credit or takes it away, and does not count as spending.
   kind text not null,
   amount_mils bigint not null,
   balance_after_mils bigint not null,
-  -- Of a charge and a reversal.
+  -- Set for a charge and a reversal.
   request_id text collate "C",
-  -- Of a grant and a correction: the id by which it counts once.
+  -- Set for a grant and a correction. An id counts once, however often it is sent.
   grant_id text collate "C",
-  -- Of a charge and a reversal: the token of the search.
+  -- Set for a charge and a reversal: the token of the search.
   token_id text collate "C",
   reason text,
-  -- When the transaction began, which may then have waited for the lock: only versions give the order.
+  -- When the transaction began. It may then have waited for the lock, so only the versions tell the order.
   created_at timestamptz not null default now(),
   constraint one_entry_per_version primary key (organization_id, version),
   constraint entry_kind_is_known check (kind in ('grant', 'charge', 'reversal', 'correction')),
@@ -26,14 +26,14 @@ create table ledger_entries (
   constraint credit_has_a_grant_id_and_a_search_a_request_id check (
     (kind in ('grant', 'correction')) = (grant_id is not null)
     and (kind in ('grant', 'correction')) = (request_id is null)),
-  constraint whoever_gives_back_or_corrects_says_why check (kind not in ('reversal', 'correction') or reason is not null)
+  constraint a_reversal_and_a_correction_have_a_reason check (kind not in ('reversal', 'correction') or reason is not null)
 );
 create unique index one_charge_per_request on ledger_entries (request_id) where kind = 'charge';
 create unique index one_reversal_per_request on ledger_entries (request_id) where kind = 'reversal';
 create unique index one_entry_per_grant on ledger_entries (grant_id) where kind = 'grant';
 create unique index one_entry_per_correction on ledger_entries (grant_id) where kind = 'correction';
--- What the billing pages list and count. Charges are found by the primary key and add nothing to this index: of a million
--- entries it has only the few of other kinds.
+-- The billing pages list and count by this index. It leaves out charges, which are found by the primary key, so it stays
+-- small: of a million entries it holds the few of other kinds.
 create index not_charges_by_organization on ledger_entries (organization_id, kind, version) include (amount_mils)
   where kind <> 'charge';
 
@@ -84,7 +84,8 @@ create table undelivered (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 1);
 
 -- Adds credit once per grant id. A repeat returns the balance and the version as they are; the grant id of another organization
--- is refused by its index. Credit is no spending: what the day and the month began with grows by it.
+-- is refused by its index. A grant does not count as spending, so the balances with which the day and the month
+-- began grow by it.
 -- Returns no row for an unknown organization.
 create function grant_credit(organization text, given_grant_id text, mils bigint, why text) returns table (
   fresh boolean, balance_mils bigint, version bigint
@@ -112,7 +113,7 @@ begin
 end $$;
 
 -- Adds credit, or takes it away (mils below 0), once per correction id. A repeat returns the balance and the version as they are.
--- The balance never falls below 0: its constraint refuses that. A correction is no spending, as a grant is none.
+-- The balance never falls below 0: its constraint refuses that. Like a grant, a correction does not count as spending.
 -- Returns no row for an unknown organization.
 create function correct_credit(organization text, correction_id text, mils bigint, why text) returns table (
   fresh boolean, balance_mils bigint, version bigint

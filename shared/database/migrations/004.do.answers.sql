@@ -1,6 +1,6 @@
 -- Answers that were paid under an Idempotency-Key, owed for 24 hours whatever Redis loses, with the payments of the keys.
 
--- The slot of an answer: the UTC day of its charge, in a ring of four. The ring needs no statement that makes or drops a
+-- The slot of an answer: the UTC day of its charge, in a ring of four. The ring needs no statement that creates or drops a
 -- table while the service runs, so no settlement fails for lack of one.
 create function answer_slot(charged_at timestamptz) returns smallint language sql stable as $$
   select (floor(extract(epoch from charged_at) / 86400)::bigint % 4)::smallint

@@ -32,7 +32,7 @@ create table refund_counts (
 -- For `ledger verify`, which compares hour by hour. Rows of an hour lie together, so this index is tiny and new rows write nothing to it.
 create index refund_counts_by_hour on refund_counts using brin (hour);
 
--- Deletes the oldest refunds that are 30 days old, so many at most. Returns how many. A row is never updated, so its place is its own.
+-- Deletes the oldest refunds that are 30 days old, at most so many. Returns how many. A row is never updated, so its place is its own.
 create function clear_old_refunds(rows_max integer) returns bigint language plpgsql security definer
 set search_path = public, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -83,7 +83,7 @@ begin
         day_limit, month_limit, token_day_limit, token_month_limit, place)
     order by a.request_id, a.place
   ), known as (
-    -- Only who wants to charge has a use for the answer of the key.
+    -- Only a charge needs the answer that is stored under the key.
     select a.request_id, l.*, case a.wanted when 'charge' then a.key_hash end as key_hash, a.fingerprint
     from asked a
     cross join lateral (
@@ -121,7 +121,8 @@ begin
       when b.token_sum > b.token_month_left_mils then 'token_monthly_limit' end as token_verdict
     from by_token b
   ), by_organization as (
-    -- What is over the balance or a limit is refused together with all behind it: the sum never dips below zero.
+    -- The first search that exceeds the balance or a limit is refused, and so are all searches behind it: the balance never
+    -- falls below zero.
     select w.*, sum(case when w.token_verdict is null then w.cost else 0 end) over (partition by w.organization_id order by w.place)
       as organization_sum
     from within_token w
@@ -205,7 +206,7 @@ begin
   left join pairs n on n.id = r.organization_id
   left join token_spending t on t.token_id = r.token_id
   left join counted c on c.id = r.token_id
-  -- The answer of its key, paid by this very call, or by an earlier one.
+  -- The answer that is stored under its key, paid for by this call or by an earlier one.
   left join stored s on s.organization_id = r.organization_id and s.key_hash = r.key_hash and r.reason = 'already_paid'
   left join lateral (
     select p.* from key_payments p
@@ -301,7 +302,7 @@ begin
     from entries e join charges l on l.request_id = e.request_id
     where not is_counted_since(l.organization_id, utc_today(), l.version, l.created_at)
   ), pairs as (
-    -- What the day did not spend is not given back to it: it begins with these mils, as with credit.
+    -- The present day did not spend these mils, so they are not given back to it: it begins with them, as with credit.
     update organizations o set balance_mils = o.balance_mils + s.mils, version = o.version + s.entries,
       day_began_with_mils = o.day_began_with_mils + s.mils - s.day_mils,
       month_began_with_mils = o.month_began_with_mils + s.mils - s.month_mils

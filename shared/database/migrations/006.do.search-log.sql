@@ -7,7 +7,7 @@ create table search_log (
   request_id text collate "C" not null,
   organization_id text collate "C" not null,
   token_id text collate "C" not null,
-  -- Of the Idempotency-Key, by which the answer is found while it is stored.
+  -- The hash of the Idempotency-Key. The answer is found by it while it is stored.
   key_hash text collate "C",
   keyword text not null,
   location text not null,

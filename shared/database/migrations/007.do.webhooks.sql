@@ -1,4 +1,4 @@
--- How payers are notified: a threshold of their balance, the address of their webhook, and the events on their way to it.
+-- Notifications of payers: the threshold of their balance, the address of their webhook, and the outbox of events.
 
 -- The balance below which a payer is notified.
 create table low_balance_thresholds (
@@ -32,7 +32,7 @@ create table webhook_events (
   -- The bytes that are signed and sent.
   body text not null,
   created_at timestamptz not null default now(),
-  -- When it is sent next. Null: it was delivered or given up.
+  -- When the event is sent next. Null: it was delivered or given up.
   next_attempt_at timestamptz default now(),
   -- Since the payer last asked to send the event again, and before that.
   attempts integer not null default 0,

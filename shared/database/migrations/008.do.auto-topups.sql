@@ -1,4 +1,5 @@
--- Automatic top-ups: the settings of payers, each payment in a row that is written before Stripe is asked, and what Stripe has to delete.
+-- Automatic top-ups: the settings of payers, the payments (each row is written before Stripe is asked), and the cards that
+-- Stripe has to delete.
 
 -- The settings of a payer. They move no money by themselves: begin_auto_topup() decides whether a payment is due.
 create table auto_topups (
@@ -8,7 +9,7 @@ create table auto_topups (
   payment_method_id text,
   card_brand text,
   card_last4 text,
-  -- Such as 4/2030.
+  -- For example 4/2030.
   card_expires text,
   is_on boolean not null default false,
   -- Below this balance the card is charged `amount_mils`, and at most `ceiling_mils` in a calendar month in UTC.
@@ -17,7 +18,7 @@ create table auto_topups (
   ceiling_mils bigint,
   -- Payments that failed since one was paid, or since the payer changed something.
   failures integer not null default 0,
-  -- No payment is asked for before this time.
+  -- The next payment begins no earlier than this.
   next_payment_at timestamptz not null default now(),
   paused_at timestamptz,
   pause_reason text,
@@ -92,7 +93,7 @@ begin
   ) then
     return;
   end if;
-  -- A payer who switches it on again and again does not ask a bank without limit.
+  -- A payer who switches it off and on again and again must not make the bank decline without limit.
   if (select count(*) from auto_topup_payments p
       where p.organization_id = organization and p.state = 'failed' and p.asked_at > now() - interval '24 hours') >= 10 then
     update auto_topups a set next_payment_at = now() + interval '1 hour' where a.organization_id = organization;
@@ -167,7 +168,7 @@ begin
   update auto_topups a set failures = 0, next_payment_at = now() where a.organization_id = organization;
 end $$;
 
--- Deletes what is kept of an organization. Stripe is asked to delete the customer, and with it the card.
+-- Deletes the settings and payments of an organization, and has Stripe delete the customer together with the card.
 create function erase_auto_topup(organization text) returns void
 language plpgsql security definer set search_path = public, pg_temp as $$
 begin

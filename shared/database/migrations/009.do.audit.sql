@@ -5,9 +5,9 @@
 create table audit_entries (
   id bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),
-  -- An automatic payment that failed is of the `service`: there is no person and no event of Stripe behind it.
+  -- The actor of an automatic payment that failed is the `service`: neither a person nor an event of Stripe caused it.
   actor_kind text not null,
-  -- Of an operator a name, of an account the token's id, of Stripe the event's id.
+  -- The name of an operator, the id of an account's token, or the id of Stripe's event.
   actor text,
   -- Where the actor was: the host of a command, the address of a caller.
   origin text,
@@ -22,7 +22,7 @@ create table audit_entries (
   constraint values_are_short check (length(before::text) < 10000 and length(after::text) < 10000)
 );
 create index audit_entries_by_organization on audit_entries (organization_id, id);
--- The list of clear_old_sign_ins().
+-- clear_old_sign_ins() reads this index.
 create index audit_entries_of_accounts on audit_entries (at) where actor_kind = 'account';
 -- The changes of an account in a day are bounded. This index counts them, however many sign-ins are among them.
 create index audit_entries_of_changes on audit_entries (organization_id, at)

@@ -42,7 +42,7 @@ begin
     raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
   end if;
   if what = 'tokens' then
-    -- No token has these hashes.
+    -- These hashes are those of no token.
     update tokens t set hash = sha256(gen_random_uuid()::text::bytea), last4 = '', name = null
     where t.id in (select r.id from tokens r where r.organization_id = organization and r.last4 <> '' limit rows_max);
     get diagnostics erased = row_count;

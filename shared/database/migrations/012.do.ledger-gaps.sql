@@ -7,15 +7,15 @@
 create table ledger_gaps (
   id text collate "C" primary key,
   organization_id text collate "C" not null,
-  -- What Redis had.
+  -- The pair in Redis.
   redis_version bigint not null,
   redis_balance_mils bigint not null,
-  -- What Postgres had instead; 0 and 0 without the organization.
+  -- The pair in Postgres; 0 and 0 if Postgres lacks the organization.
   version bigint not null,
   balance_mils bigint not null,
   seen_at timestamptz not null default clock_timestamp(),
   closed_at timestamptz,
-  -- What an operator did about it.
+  -- What the operator did about the gap.
   note text,
   constraint gap_id_is_a_typeid check (id ~ '^gap_[0-7][0-9a-z]{25}$'),
   constraint a_closed_gap_has_a_note check ((closed_at is null) = (note is null) and length(note) <= 500)

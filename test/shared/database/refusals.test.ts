@@ -142,9 +142,9 @@ test.each([
   ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'charge', 1, 1, 'r', null, null)`],
   ["balance_after_is_never_below_zero", `${entry} values ('ORG', 2, 'charge', -20, -10, 'r', null, null)`],
   ["credit_has_a_grant_id_and_a_search_a_request_id", `${entry} values ('ORG', 2, 'grant', 1, 1, 'r', null, null)`],
-  ["whoever_gives_back_or_corrects_says_why", `${entry} values ('ORG', 2, 'reversal', 0, 10, 'r', null, null)`],
+  ["a_reversal_and_a_correction_have_a_reason", `${entry} values ('ORG', 2, 'reversal', 0, 10, 'r', null, null)`],
   ["only_charges_and_corrections_lower_a_balance", `${entry} values ('ORG', 2, 'correction', 0, 10, null, 'c', 'x')`],
-  ["whoever_gives_back_or_corrects_says_why", `${entry} values ('ORG', 2, 'correction', -1, 9, null, 'c', null)`],
+  ["a_reversal_and_a_correction_have_a_reason", `${entry} values ('ORG', 2, 'correction', -1, 9, null, 'c', null)`],
   [
     "credit_has_a_grant_id_and_a_search_a_request_id",
     `${entry} values ('ORG', 2, 'correction', -1, 9, 'r', null, 'x')`,
