@@ -43,10 +43,14 @@ const long: Record<string, string> = {
   "test/api/docs/page-browser.test.ts": "the API reference in Chromium",
   "test/bench/throughput.test.ts": "runs benchmarks",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
+  "test/faults/crash-points/crash-points.test.ts":
+    "kills a process at steps of a search and waits until others have ended it",
   "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",
   "test/journeys/account-tasks.test.ts": "people at work in Chromium",
   "test/journeys/containers.test.ts": "builds images, if Docker is there",
+  "test/journeys/kills.test.ts": "kills and freezes processes and waits until others take over",
   "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
+  "test/journeys/rotation.test.ts": "replaces all processes for each secret",
   "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
   "test/shots/pages.test.ts": "weighs every page in Chromium",
 };

@@ -65,6 +65,8 @@ test.each([
 const typed = `
   import { OutOfCreditsError, type Result, Serpmill } from "serpmill";
   const client = new Serpmill();
+  // Another code has this detail. If this one had it, \`true\` would be no value of the type.
+  export const hasNoOther: "retryAfterMs" extends keyof OutOfCreditsError["details"] ? never : true = true;
   export async function first(): Promise<string | undefined> {
     try {
       const { results } = await client.search({ keyword: "tea", device: "mobile" });
@@ -76,29 +78,26 @@ const typed = `
       const paid: Extract<Result, { type: "paid" }>[] = results.flatMap((one) => (one.type === "paid" ? [one] : []));
       return paid[0]?.domain;
     } catch (error) {
-      if (error instanceof OutOfCreditsError) return error.details.renewsAt?.slice(0, 10) ?? error.details.topupUrl;
-      throw error;
+      if (!(error instanceof OutOfCreditsError)) throw error;
+      return error.details.renewsAt?.slice(0, 10) ?? error.details.topupUrl;
     }
   }`;
 
 test.each([
-  ["typed.ts", ["--module", "nodenext"]],
-  ["typed.cts", ["--module", "nodenext"]],
-  ["typed-node20.cts", ["--module", "node20"]],
-  ["typed-bundled.ts", ["--module", "esnext", "--moduleResolution", "bundler"]],
+  [
+    ["typed.ts", "typed.cts"],
+    ["--module", "nodenext"],
+  ],
+  [["typed-node20.cts"], ["--module", "node20"]],
+  [["typed-bundled.ts"], ["--module", "esnext", "--moduleResolution", "bundler"]],
 ])(
-  "%s compiles under the strict options, and not with a detail that the error does not have",
-  async (name, options) => {
+  "%s compiles under the strict options, and an error has the details of its code and no others",
+  async (names, options) => {
     const compiler = join(modules, "typescript/bin/tsc");
     const strict = ["--strict", "--noEmit", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess"];
-    const compile = async (text: string) => {
-      await writeFile(join(packed.folder, name), text);
-      const command = [compiler, ...strict, "--types", "node", ...options, name];
-      await promisify(execFile)(process.execPath, command, { cwd: packed.folder });
-    };
-    await compile(typed);
-    await expect(compile(typed.replace("details.renewsAt", "details.retryAfterMs"))).rejects.toMatchObject({
-      stdout: expect.stringMatching(/^typed[^\n]*'retryAfterMs' does not exist/),
-    });
+    for (const name of names) await writeFile(join(packed.folder, name), typed);
+    const command = [compiler, ...strict, "--types", "node", ...options, ...names];
+    const compile = promisify(execFile)(process.execPath, command, { cwd: packed.folder });
+    expect(await compile.catch(({ stdout }) => stdout)).toMatchObject({ stdout: "" });
   },
 );
