@@ -9,6 +9,8 @@ import { type ConnectionOptions, type SentinelLogin, Sentinels } from "./sentine
 const connectTimeoutMs = 2_000;
 const reconnectAfterMinMs = 50;
 const reconnectAfterMaxMs = 1_000;
+/** However often a connection finds a replica, it soon looks again for the primary: a proxy moves within a second. */
+const replicasCountedMax = 2;
 /** If the address leads to two servers in turn, a process does not move faster than this. */
 const moveEveryMs = 5_000;
 
@@ -33,7 +35,7 @@ interface Connection {
   redis: Redis;
   /** The run_id of the server at its other end; undefined until that has said it. */
   server: string | undefined;
-  /** How many replicas it has found since it last found a primary. */
+  /** How many replicas it has found since it last found a primary, two at most. */
   replicasFound: number;
 }
 
@@ -134,7 +136,7 @@ export class RedisConnections {
     const isNew = connection.server !== server;
     connection.server = server;
     if (/^role:slave/m.test(info)) {
-      connection.replicasFound += 1;
+      connection.replicasFound = Math.min(connection.replicasFound + 1, replicasCountedMax);
       this.#warnOfReplica(new Error(`the Redis connection ${connection.name} is at a replica`));
       this.#leave(({ server: at }) => at === server);
       return;

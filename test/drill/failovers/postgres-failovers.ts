@@ -10,6 +10,8 @@ import type { Failover, PreparedFailover } from "./failover.ts";
 const outageMsMax = 2_000;
 /** How far the standby lags behind. */
 const lagMs = 3_000;
+/** No arbiter takes a server for dead that has been silent for less. */
+const silentMs = 3_000;
 
 async function open(
   shutdown: Shutdown,
@@ -36,11 +38,18 @@ export const postgresFailovers: readonly Failover[] = [
   },
   {
     name: "postgres-frozen",
-    what: "the primary of Postgres answers nothing any more, and its synchronous standby is promoted; through HAProxy",
+    what: `the primary of Postgres answers nothing any more, and its synchronous standby is promoted after ${silentMs / 1_000} s; through HAProxy`,
     outageMsMax,
     since: "promotion",
     open: (shutdown) =>
-      open(shutdown, { isSynchronous: true, begin: (pair) => (pair.freezePrimary(), pair.promote()) }),
+      open(shutdown, {
+        isSynchronous: true,
+        begin: async (pair) => {
+          pair.freezePrimary();
+          await sleep(silentMs);
+          return pair.promote();
+        },
+      }),
   },
   {
     name: "postgres-lagging",
