@@ -13,6 +13,7 @@ import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
+import { searchCode } from "../api/search-samples.ts";
 import { begin, fail, print, printBox, say, warn } from "./start-output.ts";
 import type { LocalServer } from "./local-server.ts";
 import {
@@ -200,12 +201,8 @@ async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): P
     ["Playground", `${apiUrl}/playground`],
     ["Agents", `${apiUrl}/mcp?names=plain`],
   ]);
-  const curl = [
-    `curl -s ${apiUrl}/v1/serp/search`,
-    `-H 'Authorization: Bearer ${token}'`,
-    `-H 'Content-Type: application/json' -d '{"keyword":"best coffee beans"}'`,
-  ];
-  print(`\nRun a search:\n  ${curl.join(" \\\n    ")}`);
+  const curl = searchCode("curl", apiUrl, { keyword: "best coffee beans" }).replace("$SERPMILL_TOKEN", token);
+  print(`\nRun a search:\n  ${curl.replaceAll("\n", "\n  ")}`);
   print("\nThe account and the playground ask for the token.");
   print(`\nOperator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
 }

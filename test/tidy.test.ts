@@ -113,7 +113,6 @@ test("settings are read in one place", () => {
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
     "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
-    "api/playground/code-samples.ts": "code that callers copy",
     "test/local/start.test.ts": "the path, on which it finds a Redis",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);

@@ -3,6 +3,7 @@ import type { ErrorStatus } from "../error-schemas.ts";
 import { type Json, errorStatuses, refTo, schemas } from "./components.ts";
 import { requestExamples } from "./examples.ts";
 import { aboutIdempotencyKey, aboutSearch, aboutTheApi, aboutTokens, aboutUsage } from "./openapi-descriptions.ts";
+import { type SampleLanguage, sampleLanguages, searchCode, usageCode } from "../search-samples.ts";
 import { headerComponents, jsonContent, responses } from "./responses.ts";
 
 /** The version of the contract under /v1. The minor number grows with additions, the patch number with wording. */
@@ -56,6 +57,9 @@ function search(): Json {
     tags: ["Search"],
     summary: "Search Google",
     description: aboutSearch,
+    "x-custom-examples": Object.entries(requestExamples).flatMap(([example, { value }]) =>
+      codeSamples((language) => searchCode(language, placeholder, value), { example }),
+    ),
     parameters: [refTo("parameters", "IdempotencyKey")],
     requestBody: {
       required: true,
@@ -72,8 +76,18 @@ function usage(): Json {
     tags: ["Usage"],
     summary: "Read the balance",
     description: aboutUsage,
+    "x-custom-examples": codeSamples((language) => usageCode(placeholder)[language]),
     responses: operationResponses("Usage", usageErrors),
   };
+}
+
+// The page puts the address in its place that the reader came by.
+const placeholder = "https://HOST";
+
+/** Generated code has neither a time-out nor a check of the status. */
+function codeSamples(code: (language: SampleLanguage) => string, belongsTo: { example?: string } = {}): Json[] {
+  const languages = Object.entries(sampleLanguages) as [SampleLanguage, string][]; // Object.entries returns strings.
+  return languages.map(([language, label]) => ({ lang: language, label, source: code(language), ...belongsTo }));
 }
 
 function operationResponses(name: string, failures: readonly ErrorStatus[]): Json {

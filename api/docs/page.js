@@ -1,23 +1,10 @@
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const reference = document.getElementById("reference");
 
-// The languages of the examples: curl, JavaScript and Python. All others that Scalar knows are hidden.
-const hiddenClients = {
-  ...Object.fromEntries(
-    ["c", "clojure", "csharp", "dart", "fsharp", "go", "http", "java", "kotlin", "objc", "ocaml", "php"]
-      .concat(["powershell", "r", "ruby", "rust", "swift"])
-      .map((language) => [language, true]),
-  ),
-  js: ["axios", "jquery", "ofetch", "xhr"],
-  node: ["axios", "fetch", "ofetch"],
-  python: ["aiohttp", "httpx_async", "httpx_sync"],
-  shell: ["httpie", "wget"],
-};
-
 const configuration = (document) => ({
   content: document,
-  hiddenClients,
-  defaultHttpClient: { targetKey: "shell", clientKey: "curl" },
+  // The document has the code of each operation. Generated code has neither a key nor a time-out.
+  hiddenClients: true,
   theme: "none",
   forceDarkModeState: dark.matches ? "dark" : "light",
   hideDarkModeToggle: true,

@@ -9,6 +9,7 @@ import { publicAddress } from "../http/public-address.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { html, type Html } from "../pages/html.ts";
 import { PageSender } from "../pages/page-sender.ts";
+import { searchCode } from "../search-samples.ts";
 
 /** The page at `/`, with links to the reference, the playground and the account, and the address for agents. */
 interface Landing {
@@ -37,7 +38,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
 /** @param address of this service, as the browser requested it. */
 export function landingPage(brand: Brand, address: string): Html {
   const agent = `claude mcp add --transport http serpmill "${address}/mcp?names=plain" \\
-  --header "Authorization: Bearer $TOKEN"`;
+  --header "Authorization: Bearer $SERPMILL_TOKEN"`;
   return html`<header><nav class="site" aria-label="Site">
 <a class="brand" href="/">${brandName(brand)}</a>
 <a href="/docs">Reference</a>
@@ -69,11 +70,7 @@ ${example(address)}
 
 /** A request and its answer, from the examples of the reference. */
 function example(address: string): Html {
-  const body = JSON.stringify(requestExamples.compact?.value);
-  const request = `curl -s ${address}/v1/serp/search \\
-  -H "Authorization: Bearer $TOKEN" \\
-  -H 'Content-Type: application/json' \\
-  -d '${body}'`;
+  const request = searchCode("curl", address, requestExamples.compact?.value ?? {});
   return html`<div class="card example">
 <pre tabindex="0" role="region" aria-label="Request">${request}</pre>
 <pre tabindex="0" role="region" aria-label="Answer">${JSON.stringify(answerExamples.compact?.value, undefined, 2)}</pre>

@@ -48,7 +48,7 @@ function examplesOf({ blocks, path }: Page): { command: string; answer: string; 
 /** Runs a block with the address, the token and the stores of this service in place of those of `npm start`. */
 async function run(block: string, token: string): Promise<string> {
   const script =
-    `export TOKEN='${token}' DATABASE_URL='${service.processDatabaseUrl}' REDIS_URL='${service.redisServer.url}' SERP_PROVIDERS=sandbox\n${block}`
+    `export SERPMILL_URL=http://127.0.0.1:3000 SERPMILL_TOKEN='${token}' DATABASE_URL='${service.processDatabaseUrl}' REDIS_URL='${service.redisServer.url}' SERP_PROVIDERS=sandbox\n${block}`
       .replaceAll("http://127.0.0.1:3000", service.apis[0]?.url ?? "")
       .replaceAll("$(cat .serpmill/token)", token)
       .replaceAll(". .serpmill/env\n", "");

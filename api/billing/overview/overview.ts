@@ -32,6 +32,7 @@ import { withSearches } from "../searches/history-view.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
+import { searchCode } from "../../search-samples.ts";
 
 const latestMax = 6;
 
@@ -182,10 +183,7 @@ function firstSearch(apiUrl: string): Html {
 <li>Put a token into a variable. This command prompts for it and does not show it:
 <pre tabindex="0" aria-label="Command that asks for the token"><code class="all">read -rs SERPMILL_TOKEN</code></pre></li>
 <li>Search:
-<div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">curl ${apiUrl}/v1/serp/search \\
-  -H "Authorization: Bearer $SERPMILL_TOKEN" \\
-  -H "Content-Type: application/json" \\
-  -d '{"keyword":"coffee"}'</code></pre>
+<div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">${searchCode("curl", apiUrl, { keyword: "coffee" })}</code></pre>
 <button type="button" class="plain" data-copy="first-curl" hidden>Copy</button></div></li>
 </ol>
 <p class="aside">The search appears here immediately. The <a href="/docs">reference</a> describes every field. <a href="/billing/tokens">Tokens</a> for programs only need the scope <code>search</code>.</p>

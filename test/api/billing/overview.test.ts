@@ -24,7 +24,7 @@ test("a new organization gets a line to copy with the real address, which become
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
-  expect(text).toContain(`curl ${service.apis[0]?.url}/v1/serp/search \\\n`);
+  expect(text).toContain(`--retry 3 ${service.apis[0]?.url}/v1/serp/search \\\n`);
   expect(text).not.toContain("Lasts until");
   const { events } = await visitor.follow();
   const { body } = await service.search(organization.token, { keyword: "coffee" });

@@ -36,7 +36,7 @@ test("the form shows the price and the code, and needs a session", async () => {
   const page = await person.get("/playground?keyword=it%27s");
   expect(page.status).toBe(200);
   expect(page.text).toContain("$0.005");
-  expect(page.text).toContain(`curl -s ${service.apis[0]?.url}/v1/serp/search`);
+  expect(page.text).toContain(`--retry 3 ${service.apis[0]?.url}/v1/serp/search`);
   expect(page.text).toContain("it&apos;s");
   expect((await new PageVisitor(service).get("/playground")).text).toContain('name="token"');
   expect((await new PageVisitor(service).post("/playground/search", { keyword: "a" })).status).toBe(401);
