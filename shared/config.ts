@@ -150,6 +150,10 @@ const engineSettings = z.object({
   DATAFORSEO_CONCURRENCY: providerConcurrency.default(30),
   /** Whether DataForSEO waits for AI Overviews that Google loads later, for a surcharge. */
   DATAFORSEO_AI_OVERVIEW: onOrOff.default("on"),
+  /** How often DataForSEO clicks on questions of `people_also_ask`, each time for a surcharge. */
+  DATAFORSEO_QUESTION_CLICKS: wholeNumber(0, 4).default(0),
+  /** Whether a further result of a domain, which Google shows below the first one, is a result of its own. */
+  DATAFORSEO_UNGROUP_RESULTS: onOrOff.default("off"),
 });
 
 const settings = z.object({

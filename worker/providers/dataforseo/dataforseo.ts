@@ -2,7 +2,8 @@
  * DataForSEO, SERP API v3, "Google Organic, Live Advanced": POST {DATAFORSEO_BASE_URL}/v3/serp/google/organic/live/advanced.
  * Authentication: HTTP Basic with login and password.
  * Cost: every answer states its own in USD. As published it is 0.002 USD for the first page, 0.0015 for each further one, and 0.002
- * for an AI Overview that Google loads later (DATAFORSEO_AI_OVERVIEW). Failed searches may be charged too.
+ * for an AI Overview that Google loads later (DATAFORSEO_AI_OVERVIEW), 0.00015 for a click on a question. Failed searches may be
+ * charged too.
  * One call returns the whole depth, so the first page is the only page. No limits on device, city or depth; only the
  * languages listed below.
  * Nearly every failure arrives under HTTP 200 with a status code in the body.
@@ -30,7 +31,7 @@ import {
 } from "../provider.ts";
 import { capabilities, dataForSeoLanguages } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
-import { searchCostMicroUsd } from "../prices.ts";
+import { questionClickMicroUsd, searchCostMicroUsd } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { readableItems } from "./item-fields.ts";
@@ -52,7 +53,7 @@ const taskSchema = z.object({
   cost: costSchema,
   /** The task as it was sent. */
   data: z
-    .object({ depth: z.int().min(1).max(depthMax) })
+    .object({ depth: z.int().min(1).max(depthMax), people_also_ask_click_depth: z.int().min(0).max(4).catch(0) })
     .optional()
     .catch(undefined),
   result_count: z.int().optional().catch(undefined),
@@ -98,7 +99,12 @@ export function openDataForSeo(config: EngineConfig): Provider {
     authorization: `Basic ${Buffer.from(`${login}:${password}`).toString("base64")}`,
   };
   // Without the surcharge DataForSEO returns only overviews that Google has in its cache.
-  const options = config.DATAFORSEO_AI_OVERVIEW === "on" ? { load_async_ai_overview: true } : {};
+  const clicks = config.DATAFORSEO_QUESTION_CLICKS;
+  const options = {
+    ...(config.DATAFORSEO_AI_OVERVIEW === "on" && { load_async_ai_overview: true }),
+    ...(clicks > 0 && { people_also_ask_click_depth: clicks }),
+    ...(config.DATAFORSEO_UNGROUP_RESULTS === "on" && { group_organic_results: false }),
+  };
   return {
     name: "dataforseo",
     can: capabilities.dataforseo,
@@ -147,8 +153,12 @@ function readPage(answer: PageAnswer): Page | Failure {
   const read = readTask(answer);
   if ("failure" in read) return read;
   const { result, data, ...status } = read.task;
-  const publishedMicroUsd = searchCostMicroUsd("dataforseo", pagesOf(data?.depth ?? organicPerPage));
-  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? publishedMicroUsd ?? 0;
+  const { depth, people_also_ask_click_depth: clicks } = data ?? {
+    depth: organicPerPage,
+    people_also_ask_click_depth: 0,
+  };
+  const publishedMicroUsd = (searchCostMicroUsd("dataforseo", pagesOf(depth)) ?? 0) + clicks * questionClickMicroUsd;
+  const costMicroUsd = toMicroUsd(status.cost ?? read.answerCostUsd) ?? publishedMicroUsd;
   if (status.status_code === statusNoResults) {
     return { elements: [], totalResultsCount: 0, hasMore: false, costMicroUsd };
   }

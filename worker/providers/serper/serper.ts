@@ -4,7 +4,8 @@
  * Cost: in credits, stated by every answer; usually 1.
  * One page of ten organic results per call. Desktop pages only. No breadcrumbs, no total count, and no positions on the page:
  * `position` counts within the organic results, and the other elements have none.
- * Wire format: from its playground and from recorded answers. Serper publishes no reference.
+ * Wire format: from its playground and from recorded answers. Serper publishes no reference. How it reads `num` and `page`
+ * today, and what it does with AI Overviews, is unverified. So pages are asked for by `page`, with the `num` of its playground.
  */
 import { z } from "zod";
 import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";

@@ -34,6 +34,15 @@ describe("request", () => {
     expect(withoutOverviews.request(query({}), 1).body).not.toContain("ai_overview");
   });
 
+  test("clicks on questions and further results of a domain are ordered only if the operator turns them on", () => {
+    const settings = { DATAFORSEO_QUESTION_CLICKS: "3", DATAFORSEO_UNGROUP_RESULTS: "on" };
+    const detailed = openDataForSeo(engineConfig({ ...credentials, ...settings }));
+    expect(JSON.parse(detailed.request(query({}), 1).body)).toMatchObject([
+      { people_also_ask_click_depth: 3, group_organic_results: false },
+    ]);
+    expect(dataforseo.request(query({}), 1).body).not.toMatch(/click_depth|group_organic/);
+  });
+
   test("a city is sent by name, and so is a country without an ISO 3166-1 number", () => {
     expect(taskOf({ location: "Austin, Texas, USA" })).toMatchObject([{ location_name: "Austin,Texas,United States" }]);
     expect(taskOf({ location: "Izmir, Turkey" })).toMatchObject([{ location_name: "Izmir,Turkiye" }]);
@@ -98,6 +107,11 @@ describe("an empty page is a success and has a cost", () => {
     ["no items", pageWith(null, { se_results_count: 0, cost: 0.0035 }), 3_500],
     ["an empty list, and no cost", pageWith([], { se_results_count: null, cost: null }), 2_000],
     ["no cost, and ten pages", pageWith([], { se_results_count: null, cost: null, data: { depth: 100 } }), 15_500],
+    [
+      "no cost, and clicks on questions",
+      pageWith([], { se_results_count: null, cost: null, data: { depth: 10, people_also_ask_click_depth: 4 } }),
+      2_600,
+    ],
   ])("%s", (_, answer, costMicroUsd) => {
     expect(readJson(answer)).toEqual({ ...empty, costMicroUsd });
   });
