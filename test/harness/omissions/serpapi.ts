@@ -42,11 +42,8 @@ export const serpapiOmissions: readonly Omission[] = [
   { path: "related_questions.type", reason: "the answer type" },
   { path: "answer_box.type", reason: "the answer type; used as the title if there is none" },
   { path: "ai_overview.error", reason: "reports that there is no overview" },
-  {
-    path: "related_questions.references",
-    reason: "sources of a generated answer; the first becomes the question's URL",
-  },
-  { path: "organic_results.source", reason: "the site's name, also in its breadcrumb and domain" },
+  { path: "organic_results.source", reason: "the site's name, also in its breadcrumb and domain; kept with an author" },
+  { path: "organic_results.must_include.link", reason: "a Google page" },
   {
     path: "organic_results.redirect_link",
     reason: "a Google redirect to the adjacent link; used if there is none",

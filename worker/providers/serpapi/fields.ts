@@ -78,9 +78,12 @@ export class Row {
 }
 
 /** The object itself; one without fields for any other value. */
-function toFields(value: unknown): Fields {
+export function toFields(value: unknown): Fields {
   return isObject(value) ? value : {};
 }
+
+/** A text without LRM and RLM at any place. */
+export const withoutDirectionMarks = (text: string): string => text.replace(/[\u200e\u200f]/g, "").trim();
 
 /** A text in one line, or a number as text; "" for anything else. */
 export function toText(value: unknown): string {
@@ -209,8 +212,15 @@ function listContent(name: string, list: readonly unknown[], depth: number): Con
   const tables = members.filter((member) => Array.isArray(member)).map(tableLine);
   return merge([
     { lines: [...lines, ...tables], links: [] },
-    ...toRows(members).map((row) => memberContent(row, depth + 1)),
+    ...members.filter(isObject).map((member) => memberContent(new Row(unprefixed(name, member)), depth + 1)),
   ]);
+}
+
+/** The fields of some links have the name of their list before them: `patron_saint_text` in `patron_saint_links`. */
+function unprefixed(list: string, member: Fields): Fields {
+  const prefix = list.replace(/links$/, "");
+  if (prefix === list || prefix === "") return member;
+  return Object.fromEntries(Object.entries(member).map(([name, value]) => [name.replace(prefix, ""), value]));
 }
 
 /** An object with an address is a link, one with lists is read list by list, and `{opens: "9", closes: "5"}` is one fact. */

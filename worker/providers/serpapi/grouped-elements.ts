@@ -1,12 +1,25 @@
 import type { ResultType } from "../../../shared/results.ts";
 import { buildElement, joinLines, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { readTextBlocks } from "./panels.ts";
+import { readTextBlocks, toReference } from "./panels.ts";
 import { isObject } from "../read-rows.ts";
-import { describe, ratingOf, restOf, Row, tableLine, titleOf, toMembers, toRows, toTexts, urlOf } from "./fields.ts";
+import {
+  describe,
+  ratingOf,
+  restOf,
+  Row,
+  tableLine,
+  titleOf,
+  toMembers,
+  toRows,
+  toTexts,
+  urlOf,
+  withoutDirectionMarks,
+} from "./fields.ts";
 import { toSiteLinks } from "./organic-results.ts";
 
-type ToLink = (row: Row) => RawLink;
+/** A member as a link, with the links within it. */
+type ToLink = (row: Row) => RawLink | RawLink[];
 
 /** An element whose members are links. Its members come as a list, or as lists in an object with a title of its own. */
 export function group(type: ResultType, toLink: ToLink): (value: unknown) => Element[] | undefined {
@@ -16,7 +29,7 @@ export function group(type: ResultType, toLink: ToLink): (value: unknown) => Ele
     if (members.length === 0) return undefined;
     const title = own.text("title");
     const { lines, links } = restOf(own);
-    return [buildElement(type, { title, bottom: lines, siteLinks: [...members.map(toLink), ...links] })];
+    return [buildElement(type, { title, bottom: lines, siteLinks: [...members.flatMap(toLink), ...links] })];
   };
 }
 
@@ -25,7 +38,7 @@ export function groupOfCarousels(type: ResultType, toLink: ToLink): (value: unkn
   return (value) => {
     const parts = membersOf(value).map((row) => ({ row, inner: innerMembers(row) }));
     if (parts.every(({ inner }) => inner.length === 0)) return group(type, toLink)(value);
-    const siteLinks = parts.flatMap(({ row, inner }) => (inner.length === 0 ? [row] : inner)).map(toLink);
+    const siteLinks = parts.flatMap(({ row, inner }) => (inner.length === 0 ? [row] : inner)).flatMap(toLink);
     const headings = parts.flatMap(({ row, inner }) => (inner.length === 0 ? [] : restOf(row).lines));
     return [buildElement(type, { bottom: headings, siteLinks })];
   };
@@ -105,8 +118,11 @@ export function businessLink(row: Row): RawLink {
   };
 }
 
-/** A question: its answer, then the page that it is from. Of a generated answer, the page is the first of its references. */
-export function questionLink(row: Row): RawLink {
+/**
+ * A question: its answer, then the page that it is from. Of a generated answer, the page is the first of its references, and the
+ * other ones follow.
+ */
+export function questionLink(row: Row): RawLink[] {
   row.skip("type");
   const question = row.text("question");
   const generated = readTextBlocks(row.take("text_blocks"));
@@ -114,15 +130,21 @@ export function questionLink(row: Row): RawLink {
   const snippet = row.text("snippet");
   const answer = [snippet, ...toTexts(row.take("list")), ...toMembers(row.take("table")).map(tableLine)];
   const title = row.text("title");
-  const url = row.text("link") || (references[0]?.text("link") ?? "") || row.text("more_results_link");
+  const own = row.text("link");
+  const [first, ...others] = own === "" ? references : [undefined, ...references];
+  const url = own || (first?.text("link") ?? "") || row.text("more_results_link");
   const source = [question === "" ? "" : title, ...["source", "displayed_link", "date"].map((name) => row.text(name))];
   const text = joinLines([...answer, generated.description]);
-  return { title: question || title, url, description: describe(row, [text, ...source]) };
+  const link = { title: question || title, url, description: describe(row, [text, ...source]) };
+  return [link, ...others.flatMap((reference) => (reference ? [toReference(reference)] : []))];
 }
 
-export function searchLink(row: Row): RawLink {
+/** A search, and the things that Google lists under it, each with a search of its own. */
+export function searchLink(row: Row): RawLink[] {
   row.skip("block_position");
-  return linkWith(row, []);
+  const items = toRows(row.take("items"));
+  const link = linkWith(row, []);
+  return [link, ...items.map((item) => ({ title: titleOf(item), url: urlOf(item), description: link.title ?? "" }))];
 }
 
 function linkWith(row: Row, details: readonly string[]): RawLink {
@@ -137,7 +159,7 @@ export function adElement(row: Row): Element {
   const siteLinks = toSiteLinks(row.take("sitelinks"));
   const bottom = toTexts(row.take("extensions"));
   const top = [ratingOf(row), row.text("price")];
-  const title = row.text("title");
+  const title = withoutDirectionMarks(row.text("title"));
   const url = urlOf(row);
   const breadcrumb = row.text("displayed_link");
   const { lines, links } = restOf(row);

@@ -1,7 +1,19 @@
 import { buildElement, ratingText, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import { isObject } from "../read-rows.ts";
-import { membersMax, restOf, Row, tableLine, toMembers, toText, toTexts, urlOf } from "./fields.ts";
+import {
+  describe,
+  membersMax,
+  restOf,
+  Row,
+  tableLine,
+  toFields,
+  toMembers,
+  toText,
+  toTexts,
+  urlOf,
+  withoutDirectionMarks,
+} from "./fields.ts";
 
 /** An organic result; undefined for a row without any address, which no caller could use. */
 export function readOrganic(value: unknown): Element | undefined {
@@ -9,8 +21,9 @@ export function readOrganic(value: unknown): Element | undefined {
   const moments = row.rows("key_moments").map(toMoment);
   const url = urlOf(row) || withoutTime(moments[0]?.url ?? "");
   if (url === "") return undefined;
-  // The breadcrumb and the domain already name the site.
-  row.skip("source");
+  // The breadcrumb and the domain already name the site, but not its author: `LinkedIn · Ann Pump`.
+  const source = row.text("source");
+  const { word } = toFields(row.take("must_include"));
   const richSnippet = new Row(row.take("rich_snippet"));
   const above = splitRating(toSnippetPart(richSnippet.take("top")));
   // Some rows have a rating and lines of their own, outside of the rich snippet.
@@ -25,6 +38,7 @@ export function readOrganic(value: unknown): Element | undefined {
     description: row.text("snippet"),
     ...withRest(row, {
       top: [
+        source.includes(" · ") ? source : "",
         above.stars || own.stars,
         row.text("price"),
         ...above.lines,
@@ -39,6 +53,8 @@ export function readOrganic(value: unknown): Element | undefined {
         ...toMembers(table.take("table")).map(tableLine),
         ...toLines(row.take("rich_snippet_list")),
         ...own.lines,
+        // The word that Google found on no part of the page, and what its link does.
+        toText(word) && `Must include: ${toText(word)}`,
       ],
       siteLinks: [...siteLinks, ...moments],
     }),
@@ -54,8 +70,10 @@ export function toSiteLinks(value: unknown): RawLink[] {
 
 function toSiteLink(value: unknown): RawLink {
   const row = new Row(value);
-  const description = row.text("snippet") || row.texts("snippets").join(" ");
-  return { title: row.text("title"), url: row.text("link"), description: description || row.text("date") };
+  const title = row.text("title");
+  const url = row.text("link");
+  const snippet = row.text("snippet") || row.texts("snippets").join(" ");
+  return { title, url, description: describe(row, [snippet], title) };
 }
 
 /** A chapter of a video: `{time: "01:20", title: "Priming", link: "…&t=80"}`. */
@@ -91,12 +109,9 @@ function toSnippetPart(value: unknown): SnippetPart {
   return { lines: toLines(part["extensions"]), detected: new Map(Object.entries(detected).slice(0, membersMax)) };
 }
 
-/** LRM and RLM. */
-const directionMarks = /[\u200e\u200f]/g;
-
 /** The texts of a list of lines, as displayed. */
 function toLines(value: unknown): string[] {
-  return toTexts(value).map((line) => line.replace(directionMarks, "").trim());
+  return toTexts(value).map(withoutDirectionMarks);
 }
 
 /** Longer lines are sentences, and searching them for numbers would be slow. */

@@ -197,3 +197,65 @@ function firstOf(parts: object): Element | undefined {
 function linksOf(parts: object): Element["siteLinks"] {
   return firstOf(parts)?.siteLinks ?? [];
 }
+
+test("a related search has the things that Google lists under it, each with its address", () => {
+  const related_searches = [
+    {
+      query: "pump types",
+      link: "https://google.example/?q=types",
+      items: [{ name: "Jet", link: "https://g.example/j" }],
+    },
+    { block_position: 1, items: [{ name: "Hand", image: "https://i.example/", link: "https://g.example/h" }] },
+  ];
+  expect(linksOf({ related_searches })).toEqual([
+    { title: "pump types", url: "https://google.example/?q=types", description: "" },
+    { title: "Jet", url: "https://g.example/j", description: "pump types" },
+    { title: "Hand", url: "https://g.example/h", description: "" },
+  ]);
+});
+
+test("the pages that a generated answer cites follow its question", () => {
+  const text_blocks = [{ type: "paragraph", snippet: "It is.", reference_indexes: [0, 1] }];
+  const references = ["a", "b"].map((name, index) => ({
+    title: name,
+    link: `https://${name}.example/`,
+    source: "Site",
+    snippet: "Sep 24, 2018",
+    index,
+  }));
+  const cited = { title: "b", url: "https://b.example/", description: "Site · Sep 24, 2018" };
+  expect(
+    linksOf({ related_questions: [{ question: "Is it?", type: "ai_overview", text_blocks, references }] }),
+  ).toEqual([{ title: "Is it?", url: "https://a.example/", description: "It is." }, cited]);
+  const own = { question: "Is it?", link: "https://own.example/", text_blocks, references: references.slice(1) };
+  expect(linksOf({ related_questions: [own] })).toMatchObject([{ url: "https://own.example/" }, cited]);
+});
+
+test("a thread has the number of its answers, a profile its author, and a page the word that it lacks", () => {
+  const list = [{ title: "What is it?", link: "https://forum.example/2", answer_count: 147, date: "Sep 25, 2024" }];
+  const organic_results = [
+    { ...row, source: "Reddit · r/pumps", sitelinks: { list } },
+    { ...row, source: "Pumps", missing: ["tea"], must_include: { word: "tea", link: "https://google.example/" } },
+  ];
+  expect(pageOf({ organic_results }).elements).toMatchObject([
+    {
+      richSnippet: { top: ["Reddit · r/pumps"] },
+      siteLinks: [{ title: "What is it?", description: "Answer count: 147 · Sep 25, 2024" }],
+    },
+    { richSnippet: { top: [], bottom: ["Must include: tea", "Missing: tea"] }, siteLinks: [] },
+  ]);
+});
+
+test("a panel has the links to other sites whose fields are named after their list", () => {
+  const link = { patron_saint_text: "saints.example", patron_saint_link: "https://saints.example/drogo" };
+  const knowledge_graph = { title: "Coffee", patron_saint: "Drogo", patron_saint_links: [link] };
+  expect(firstOf({ knowledge_graph })).toMatchObject({
+    richSnippet: { bottom: ["Patron saint: Drogo"] },
+    siteLinks: [{ title: "saints.example", url: "https://saints.example/drogo" }],
+  });
+});
+
+test("the title of an ad has no direction marks", () => {
+  const ads = [{ ...row, title: "\u200ePumps now\u200e", block_position: "top" }];
+  expect(firstOf({ ads })?.title).toBe("Pumps now");
+});

@@ -83,6 +83,7 @@ test("a knowledge panel has no URL of its own; its facts are below, and its site
     siteLinks: [
       { title: "Pump", url: "https://pumps.example/", description: "" },
       { title: "Wiki", url: "https://wiki.example/pump", description: "" },
+      { title: "saints.example", url: "https://saints.example/drogo", description: "" },
       { title: "Well", url: "https://google.example/?q=well", description: "" },
     ],
   });

@@ -79,6 +79,7 @@ test.each([
         url: "https://faq.example/2",
         description: "It moves water. Uses · Wells: deep ones. a: b",
       },
+      { title: "Wells", url: "https://wells.example/3", description: "Wells · Deep ones." },
       { title: "How?", url: "", description: "So: Prime it. Pump: Price" },
     ],
   ],
@@ -86,6 +87,7 @@ test.each([
     "related_searches",
     [
       { title: "pump repair", url: "https://google.example/?q=pump+repair", description: "" },
+      { title: "Hand pump", url: "https://google.example/?q=hand", description: "" },
       { title: "pump noise", url: "", description: "" },
     ],
   ],
