@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { madeUpAnswers } from "../harness/fixtures/provider-answers.ts";
+import { madeUpAnswers, toAnswer } from "../harness/fixtures/provider-answers.ts";
+import { answerWith, row } from "../harness/fixtures/searxng-page.ts";
 import { fields } from "../harness/expected-elements/expected-elements.ts";
 import { measureExtraction } from "./answers.ts";
 
@@ -24,6 +25,20 @@ test.each(counts)(
 test.each(counts)("each documented failure of $provider has its kind", ({ failures }) => {
   expect(failures.expected).toBeGreaterThanOrEqual(6);
   expect(failures.extracted).toBe(failures.expected);
+});
+
+test("a row of SearXNG that is not in its place, or whose date moved out of its text, is not lost", () => {
+  const rows = [
+    { content: "Mar 12, 2024 ... Ten pumps.", engine: "google cse", positions: [3] },
+    { content: "1 abr 2013 … Una bomba.", publishedDate: "2013-04-01T00:00:00", engine: "google", positions: [1, 4] },
+    { content: "3 days ago · A pump.", engine: "google", positions: [2] },
+  ];
+  const results = rows.map((given, at) => row({ ...given, engines: [given.engine], title: `Pump ${at}` }));
+  const answer = toAnswer("searxng", JSON.stringify(answerWith({ results })));
+  const counted = measureExtraction([{ ...answer, name: "", isRecorded: false }]);
+  const found = counted.find(({ provider }) => provider === "searxng");
+  expect(found?.lost).toEqual([]);
+  expect(found?.coverage.fields.title).toEqual({ expected: 3, extracted: 3 });
 });
 
 test("an unreadable answer counts as not extracted", () => {

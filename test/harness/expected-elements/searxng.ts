@@ -25,7 +25,10 @@ export function expectFromSearxng(answer: Raw): ExpectedPage | undefined {
       ...(hasText(corrections) ? [expectElement("other", { siteLinks: corrections })] : []),
       ...toRows(answers).filter(isFromGoogle).map(expectAnswer),
       ...toRows(infoboxes).filter(isFromGoogle).map(expectPanel),
-      ...toRows(results).filter(isFromGoogle).map(expectResult),
+      ...toRows(results)
+        .filter(isFromGoogle)
+        .toSorted((one, other) => positionOf(one) - positionOf(other))
+        .map(expectResult),
       ...(hasText(suggestions) ? [expectElement("related_searches", { siteLinks: suggestions })] : []),
     ],
     hasTotal: false,
@@ -34,9 +37,14 @@ export function expectFromSearxng(answer: Raw): ExpectedPage | undefined {
 
 const isFromGoogle = ({ engine }: Raw) => engine === "google" || engine === "google cse";
 
-/** Google's date is at the beginning of the text, followed by a dash. */
+/** Where Google had it: SearXNG sorts by a score of its own. Rows without a position keep their order behind the others. */
+function positionOf({ positions }: Raw): number {
+  return Math.min(1_000, ...(Array.isArray(positions) ? positions.map(Number) : []));
+}
+
+/** Google's date is at the beginning of the text, followed by a dash or dots. */
 function expectResult(row: Raw): ExpectedElement {
-  const date = /^.{0,12}\d.{0,12} — /.exec(String(row["content"]))?.[0];
+  const date = /^.{0,12}\d.{0,12} (?:[—·…]|\.\.\.) /.exec(String(row["content"]))?.[0];
   return expectElement(types[String(row["template"])] ?? "other", {
     title: row["title"],
     url: row["url"],

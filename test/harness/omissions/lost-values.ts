@@ -14,7 +14,8 @@ export interface LostValue {
 const shortTextMax = 3;
 const link = /^(?:https?:|data:|mailto:|tel:|\/\/|\/\w*[?/])\S*$/i;
 const isoTime = /^(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d\S*(?: [+-]\d\d:\d\d| UTC)?$/;
-const separators = /[·•|\n]| [—–-] /;
+/** Dots as well: Google's custom search has them between a date and its text. */
+const separators = /[·•|\n]| (?:[—–-]|\.\.\.|…) /;
 
 /** Around a rating, which is written as `4.8 (1,234)`. */
 const ratingWords = /^rating:?(?:\s+|$)|\s+(?:reviews|votes)$|[()]|\.0(?!\d)/gi;

@@ -14,6 +14,7 @@ export const searxngOmissions: readonly Omission[] = [
   { path: "**.parsed_url", reason: "the parts of the URL" },
   { path: "**.priority", reason: "internal to SearXNG" },
   { path: "**.pubdate", reason: "a copy of the adjacent date" },
+  { path: "**.publishedDate", reason: "a copy of the date before the text; used if there is none" },
   { path: "**.img_src", reason: "an image URL" },
   { path: "**.thumbnail*", reason: "an image URL" },
 ];
