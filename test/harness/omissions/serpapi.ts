@@ -59,6 +59,7 @@ export const serpapiOmissions: readonly Omission[] = [
   { path: "map", reason: "the map of the adjacent businesses" },
   { path: "local_results.places.links.directions", reason: "a Google Maps page" },
   { path: "**.key_moments.link", reason: "the video's URL with a time, except in organic results" },
+  { path: "inline_images.original", reason: "an image URL" },
   { path: "inline_images.link", reason: "a Google page; the image's own page is in `source`" },
   { path: "shopping_results.publisher_link", reason: "a Google page with more of the same" },
   { path: "**.key_moments.percentage", reason: "the moment's share of the video" },

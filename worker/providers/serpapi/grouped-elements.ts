@@ -134,8 +134,9 @@ export function questionLink(row: Row): RawLink[] {
   const [first, ...others] = own === "" ? references : [undefined, ...references];
   const url = own || (first?.text("link") ?? "") || row.text("more_results_link");
   const source = [question === "" ? "" : title, ...["source", "displayed_link", "date"].map((name) => row.text(name))];
+  const cited = ["title", "source", "snippet"].map((name) => first?.text(name) ?? "");
   const text = joinLines([...answer, generated.description]);
-  const link = { title: question || title, url, description: describe(row, [text, ...source]) };
+  const link = { title: question || title, url, description: describe(row, [text, ...source, ...cited], question) };
   return [link, ...others.flatMap((reference) => (reference ? [toReference(reference)] : []))];
 }
 

@@ -226,7 +226,7 @@ test("the pages that a generated answer cites follow its question", () => {
   const cited = { title: "b", url: "https://b.example/", description: "Site · Sep 24, 2018" };
   expect(
     linksOf({ related_questions: [{ question: "Is it?", type: "ai_overview", text_blocks, references }] }),
-  ).toEqual([{ title: "Is it?", url: "https://a.example/", description: "It is." }, cited]);
+  ).toEqual([{ title: "Is it?", url: "https://a.example/", description: "It is. · a · Site · Sep 24, 2018" }, cited]);
   const own = { question: "Is it?", link: "https://own.example/", text_blocks, references: references.slice(1) };
   expect(linksOf({ related_questions: [own] })).toMatchObject([{ url: "https://own.example/" }, cited]);
 });

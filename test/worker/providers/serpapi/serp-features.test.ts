@@ -77,7 +77,7 @@ test.each([
       {
         title: "Why a pump?",
         url: "https://faq.example/2",
-        description: "It moves water. Uses · Wells: deep ones. a: b",
+        description: "It moves water. Uses · Wells: deep ones. a: b · FAQ",
       },
       { title: "Wells", url: "https://wells.example/3", description: "Wells · Deep ones." },
       { title: "How?", url: "", description: "So: Prime it. Pump: Price" },
