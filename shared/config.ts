@@ -117,6 +117,10 @@ const engineSettings = z.object({
   SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
   /** Absent: the limit finds itself. */
   SERPAPI_CONCURRENCY: providerConcurrency.optional(),
+  /** Whether an AI Overview that SerpApi only announces is fetched by a second, billed search. */
+  SERPAPI_AI_OVERVIEW: onOrOff.default("off"),
+  /** Whether SerpApi may answer from its cache, up to an hour old and free. */
+  SERPAPI_CACHE: onOrOff.default("on"),
   /** It is sent in a header. */
   SERPER_API_KEY: z
     .string()

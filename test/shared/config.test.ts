@@ -84,6 +84,8 @@ test.each([
   { setting: "DATAFORSEO_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
   { setting: "DATAFORSEO_QUESTION_CLICKS", value: "5", expected: "expected a whole number from 0 to 4" },
   { setting: "DATAFORSEO_UNGROUP_RESULTS", value: "canary", expected: "expected on or off" },
+  { setting: "SERPAPI_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
+  { setting: "SERPAPI_CACHE", value: "canary", expected: "expected on or off" },
   { setting: "SEARXNG_ENGINES", value: "canary", expected: "expected a comma list of: google, google cse" },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
   { setting: "PUBLIC_URL", value: "canary.example", expected: anOrigin },

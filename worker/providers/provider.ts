@@ -90,6 +90,8 @@ export type Page = {
   unreadableRows?: number;
   /** Whether further pages are worth fetching. */
   hasMore: boolean;
+  /** The provider's key to the AI Overview that this page only announces. It lives for about a minute. */
+  overviewToken?: string;
   costMicroUsd: number;
 };
 
@@ -133,6 +135,8 @@ export type Provider = {
   request: (query: ProviderQuery, pageNumber: number) => PageRequest;
   /** The page in an answer of any status, or the kind of failure that the answer is. */
   read: (answer: PageAnswer) => PageOutcome;
+  /** A second call, for an AI Overview that a page only announces. Its answer is a page with that element. Absent: never made. */
+  overview?: { request: (token: string) => PageRequest; read: (answer: PageAnswer) => PageOutcome };
   /** A free call that returns the state of our account. Absent if searches cost nothing. */
   account?: { request: PageRequest; read: (answer: PageAnswer) => Account | Failure };
   /** A free call that returns the whole list of locations that it can search from. Absent if it publishes none. */

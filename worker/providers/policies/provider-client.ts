@@ -10,6 +10,7 @@ import {
   type Page,
   type PageAnswer,
   type PageOutcome,
+  type PageRequest,
   type Provider,
 } from "../provider.ts";
 import { type Attempt, cancelAttempt, cancellationFailure, minCallMs, noFurtherCall } from "./attempt.ts";
@@ -26,10 +27,19 @@ const newestShare = 0.1;
 const enoughTime = 2;
 // A changed format affects every answer, and one line says all of it.
 const logPauseMs = 60_000;
+/** What is left of an attempt's time after the call for an AI Overview, without which its answer is complete enough. */
+const afterOverviewMs = 500;
 const onlySearch = { organizationId: "", openSearches: 1 };
 
 /** `ready`: calls start at once. `saturated`: calls wait for a bulkhead slot. `open`: the circuit breaker is open. */
 export type Availability = "ready" | "saturated" | "open";
+
+/** One call: what is sent, and how its answer is read. The number of its page is for the raw answers. */
+interface Asked {
+  pageNumber: number;
+  request: () => PageRequest;
+  read: (answer: PageAnswer) => PageOutcome;
+}
 
 /** One provider with its policies: breaker( pages( retry( bulkhead( http )))). One per provider and process. */
 export class ProviderClient {
@@ -116,19 +126,41 @@ export class ProviderClient {
       // Without a caller, the calls that were sent run to their end: aborted ones may be billed all the same.
       if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
     };
-    await Promise.all(Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)));
+    await Promise.all([
+      this.#completeOverview(attempt, first, signal),
+      ...Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)),
+    ]);
     return failure ?? pages;
   }
 
+  #fetchPage(attempt: Attempt, pageNumber: number, signal: AbortSignal): Promise<PageOutcome> {
+    const { provider } = this;
+    const request = () => provider.request(attempt.query, pageNumber);
+    return this.#fetch(attempt, { pageNumber, request, read: provider.read }, signal);
+  }
+
+  /** Fetches the AI Overview that the first page only announces. If that fails, the search is answered without its text. */
+  async #completeOverview(attempt: Attempt, first: Page, signal: AbortSignal): Promise<void> {
+    const { overview } = this.provider;
+    const token = first.overviewToken;
+    if (overview === undefined || token === undefined) return;
+    const asked = { pageNumber: 1, request: () => overview.request(token), read: overview.read };
+    const inTime = { ...attempt, deadlineAtMs: attempt.deadlineAtMs - afterOverviewMs };
+    const answer = await this.#fetch(inTime, asked, signal);
+    const found = "failure" in answer ? undefined : answer.elements.find(({ type }) => type === "ai_overview");
+    const at = first.elements.findIndex(({ type }) => type === "ai_overview");
+    if (found && at >= 0) first.elements[at] = found;
+  }
+
   /**
-   * Makes the call for one page as soon as a slot is free. Retries once after a failure that may pass (`retry` in
+   * Makes one call as soon as a slot is free. Retries once after a failure that may pass (`retry` in
    * {@link failureKinds}), if budget and deadline allow it. A failure that was not retried for lack of time is marked
    * `outOfTime`.
    * @param signal aborted when no further call may be sent.
    */
-  async #fetchPage(attempt: Attempt, pageNumber: number, signal: AbortSignal): Promise<PageOutcome> {
+  async #fetch(attempt: Attempt, asked: Asked, signal: AbortSignal): Promise<PageOutcome> {
     const { deadlineAtMs, claim = onlySearch } = attempt;
-    const call = () => this.#bulkhead.run(() => this.#call(attempt, pageNumber), { deadlineAtMs, signal, claim });
+    const call = () => this.#bulkhead.run(() => this.#call(attempt, asked), { deadlineAtMs, signal, claim });
     this.#retryBudget.earn();
     const outcome = await call();
     if (!("failure" in outcome) || !failureKinds[outcome.failure].retry || signal.aborted) return outcome;
@@ -139,13 +171,13 @@ export class ProviderClient {
   }
 
   /** Makes one call. Its outcome, duration and cost go into the trace, the raw answer to the recorder. Never throws. */
-  async #call(attempt: Attempt, pageNumber: number): Promise<PageOutcome> {
+  async #call(attempt: Attempt, asked: Asked): Promise<PageOutcome> {
     const startedAtMs = performance.now();
     const remainingMs = attempt.deadlineAtMs - startedAtMs;
     if (attempt.disconnected?.aborted) return { failure: "dropped", outOfTime: true };
     // The wait for a bulkhead slot may have used the time up.
     if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
-    const { outcome, answer } = await this.#send(attempt, pageNumber, remainingMs);
+    const { outcome, answer } = await this.#send(attempt, asked, remainingMs);
     const tookMs = performance.now() - startedAtMs;
     if (!("failure" in outcome)) this.#countPage(outcome, tookMs);
     const call = {
@@ -156,14 +188,14 @@ export class ProviderClient {
     } as const;
     attempt.trace.calls.push(call);
     attempt.trace.costMicroUsd += call.costMicroUsd;
-    attempt.recorder?.record(call, { pageNumber, answer });
+    attempt.recorder?.record(call, { pageNumber: asked.pageNumber, answer });
     return outcome;
   }
 
   /** The adapter's request, HTTP, and the adapter's reading. `answer` is undefined if none came. */
   async #send(
     attempt: Attempt,
-    pageNumber: number,
+    asked: Asked,
     remainingMs: number,
   ): Promise<{ outcome: PageOutcome; answer: PageAnswer | undefined }> {
     const { provider } = this;
@@ -171,10 +203,10 @@ export class ProviderClient {
     const timeoutMs = Math.min(provider.callTimeoutMs, remainingMs);
     let answer: PageAnswer | undefined;
     try {
-      const sent = await this.#http.send(provider, provider.request(attempt.query, pageNumber), { timeoutMs, signal });
+      const sent = await this.#http.send(provider, asked.request(), { timeoutMs, signal });
       if (!("failure" in sent)) answer = sent;
       if (signal.aborted) return { outcome: cancellationFailure(attempt), answer };
-      if (!("failure" in sent)) return { outcome: read(provider, sent), answer };
+      if (!("failure" in sent)) return { outcome: read(asked, sent), answer };
       if (sent.failure !== "timeout") return { outcome: sent, answer };
       const outOfTime = remainingMs < provider.callTimeoutMs;
       const usuallyTakesLonger = this.#meanAnswerMs !== undefined && remainingMs < this.#meanAnswerMs * enoughTime;
@@ -195,8 +227,8 @@ export class ProviderClient {
 }
 
 /** Adapters tell apart what a caller can notice. Whether a 5xx was a 503 matters to the limit of calls alone. */
-function read(provider: Provider, answer: PageAnswer): PageOutcome {
-  const outcome = provider.read(answer);
+function read(asked: Asked, answer: PageAnswer): PageOutcome {
+  const outcome = asked.read(answer);
   return "failure" in outcome && answer.status === serviceUnavailable ? { ...outcome, overloaded: true } : outcome;
 }
 

@@ -67,8 +67,15 @@ export function toPage(json: unknown, costMicroUsd: number): Page | undefined {
     ...toTotal(answer, isList ? given.length : 0),
     costMicroUsd,
     ...(searchedKeyword !== "" && { searchedKeyword }),
+    ...overviewTokenIn(answer["ai_overview"]),
     ...(unreadableRows > 0 && { unreadableRows }),
   };
+}
+
+/** The key to an AI Overview without a text of its own. */
+function overviewTokenIn(overview: unknown): Pick<Page, "overviewToken"> {
+  const token = isObject(overview) && overview["text_blocks"] === undefined ? overview["page_token"] : undefined;
+  return typeof token === "string" ? { overviewToken: token } : {};
 }
 
 /**

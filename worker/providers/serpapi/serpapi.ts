@@ -2,7 +2,7 @@
  * SerpApi, Google Search API (engine `google`): GET {SERPAPI_BASE_URL}/search.json with all parameters in the query string.
  * Authentication: by SerpApi's design, the key is the parameter `api_key`. The URL of a request is therefore a secret and is
  * sent only to SerpApi.
- * Cost: each successful search is one search of the plan; answers do not state it.
+ * Cost: each successful search is one search of the plan; answers do not state it. So is an AI Overview (SERPAPI_AI_OVERVIEW).
  * One page of ten organic results per call. The positions of other elements are not reported.
  * Wire format: SerpApi's documentation of the Google Search API, and recorded answers.
  */
@@ -19,6 +19,7 @@ import {
   googleLocationName,
   type Page,
   type PageAnswer,
+  type PageRequest,
   type Provider,
   type ProviderQuery,
   toAccount,
@@ -55,13 +56,23 @@ export function openSerpapi(config: EngineConfig): Provider {
   if (key === undefined) throw new MissingSettings("serpapi", "SERPAPI_API_KEY");
   const base = config.SERPAPI_BASE_URL.replace(/\/+$/, "");
   const headers = { accept: "application/json" };
+  /** The key, and what the operator wants of every search. */
+  const always = { ...(config.SERPAPI_CACHE === "off" && { no_cache: "true" }), api_key: key };
+  // An answer may repeat the key, for example in a link to SerpApi. Callers must not find it in their results.
+  const read = (answer: PageAnswer) => readPage({ ...answer, body: answer.body.replaceAll(key, "") });
+  const search = (parameters: Record<string, string>): PageRequest => ({
+    url: `${base}/search.json?${new URLSearchParams({ ...parameters, ...always }).toString()}`,
+    method: "GET",
+    headers,
+    body: "",
+  });
   return {
     name: "serpapi",
     can: capabilities.serpapi,
     callTimeoutMs,
     concurrentCallsMax: config.SERPAPI_CONCURRENCY ?? "adaptive",
-    request: (query, pageNumber) => {
-      const parameters = new URLSearchParams({
+    request: (query, pageNumber) =>
+      search({
         engine: "google",
         q: query.keyword,
         // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the location.
@@ -70,17 +81,11 @@ export function openSerpapi(config: EngineConfig): Provider {
         ...toLocation(query),
         device: query.device,
         start: String((pageNumber - 1) * organicPerPage),
-        api_key: key,
-      });
-      return {
-        url: `${base}/search.json?${parameters.toString()}`,
-        method: "GET",
-        headers,
-        body: "",
-      };
-    },
-    // An answer may repeat the key, for example in a link to SerpApi. Callers must not find it in their results.
-    read: (answer) => readPage({ ...answer, body: answer.body.replaceAll(key, "") }),
+      }),
+    read,
+    ...(config.SERPAPI_AI_OVERVIEW === "on" && {
+      overview: { request: (token) => search({ engine: "google_ai_overview", page_token: token }), read },
+    }),
     // Free. The answer repeats the key; only a number is read from it.
     account: {
       request: { url: `${base}/account.json?api_key=${key}`, method: "GET", headers, body: "" },

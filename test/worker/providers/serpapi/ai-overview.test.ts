@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
-import { pageOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
+import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
+import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import {
+  pageOf,
+  partsWithEveryElement,
+  serpapiKey,
+  succeededMetadata,
+} from "../../../harness/fixtures/serpapi-page.ts";
 
 const row = { title: "Pumps", link: "https://pumps.example/" };
 
@@ -81,6 +88,55 @@ describe("an AI overview", () => {
   test("that Google could not generate is no element", () => {
     expect(pageOf({ organic_results: [row], ai_overview: { error: "Try later." } }).elements).toHaveLength(1);
   });
+});
+
+describe("an AI overview that the page only announces", () => {
+  const open = (settings: Record<string, string>) =>
+    openSerpapi(engineConfig({ SERPAPI_API_KEY: serpapiKey, ...settings }));
+
+  test("has a key, which is not read where the text came with the page", () => {
+    const organic_results = [row];
+    expect(pageOf({ organic_results, ai_overview: { page_token: "t1" } })).toMatchObject({ overviewToken: "t1" });
+    const ai_overview = { page_token: "t1", text_blocks: [{ type: "paragraph", snippet: "Water." }] };
+    expect(pageOf({ organic_results, ai_overview })).not.toHaveProperty("overviewToken");
+  });
+
+  test("is fetched by a second search only if the operator pays for it", () => {
+    expect(open({}).overview).toBeUndefined();
+    const { overview } = open({ SERPAPI_AI_OVERVIEW: "on", SERPAPI_CACHE: "off" });
+    const { url, method } = overview?.request("t/1=") ?? {};
+    expect(method).toBe("GET");
+    expect(Object.fromEntries(new URL(url ?? "").searchParams)).toEqual({
+      engine: "google_ai_overview",
+      page_token: "t/1=",
+      no_cache: "true",
+      api_key: serpapiKey,
+    });
+  });
+
+  test.each<[string, object, object]>([
+    [
+      "its text",
+      { ai_overview: { text_blocks: [{ type: "paragraph", snippet: "Water." }] } },
+      { elements: [{ type: "ai_overview", description: "Water." }], costMicroUsd: 25_000 },
+    ],
+    ["an expired key", { search_metadata: { status: "Error" }, error: "Expired." }, { failure: "unavailable" }],
+    ["no text", { ai_overview: { error: "None." } }, { failure: "unreadable", costMicroUsd: 25_000 }],
+  ])("is read from the answer with %s", (_, answer, expected) => {
+    const body = JSON.stringify({ search_metadata: succeededMetadata, ...answer });
+    expect(open({ SERPAPI_AI_OVERVIEW: "on" }).overview?.read({ status: 200, headers: {}, body })).toMatchObject(
+      expected,
+    );
+  });
+});
+
+test("SerpApi's cache is used unless the operator forbids it", () => {
+  const settings = { SERPAPI_API_KEY: serpapiKey };
+  const sent = (more: object) => openSerpapi(engineConfig({ ...settings, ...more })).request(query(), 1).url;
+  expect([sent({}).includes("no_cache"), sent({ SERPAPI_CACHE: "off" }).includes("no_cache=true")]).toEqual([
+    false,
+    true,
+  ]);
 });
 
 /** The elements of a page with these parts and one organic result. */
