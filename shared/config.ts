@@ -269,6 +269,17 @@ export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
 /** A process cannot start as it is set up. The message is what the operator gets, without a stack. */
 export class StartRefused extends Error {}
 
+/** What runs Serpmill. The README and docs/operating/deploying.md have this sentence too. */
+export const nodeSentence =
+  "Node 20 or newer and npm install Serpmill; Node 24 runs it, which npm installs as the package `node`.";
+const nodeMajorMin = 24;
+
+/** @throws {StartRefused} if the Node with this version does not run Serpmill. One before 22.18 cannot even load it. */
+export function refuseOldNode(version: string): void {
+  if (Number(version.split(".")[0]) >= nodeMajorMin) return;
+  throw new StartRefused(`This is Node ${version}. ${nodeSentence} Start with node_modules/.bin/node or npm.`);
+}
+
 /** A setting is missing or wrong. The message lists each of them with what was expected. */
 export class ConfigError extends StartRefused {
   /** Each begins with the setting. */
@@ -341,6 +352,7 @@ export function readEngineConfig(
  * @param declared the settings that `schema` checks; the files of the secrets among them are read.
  * @param defaults apply to settings that the environment does not have.
  * @throws {ConfigError} naming every wrong setting, without values.
+ * @throws {StartRefused} if Node is too old.
  */
 function readSettings<Shape extends z.ZodType<object>>(
   schema: Shape,
@@ -348,6 +360,7 @@ function readSettings<Shape extends z.ZodType<object>>(
   environment: NodeJS.ProcessEnv,
   defaults: Readonly<Record<string, string>> = {},
 ): Readonly<z.infer<Shape>> {
+  refuseOldNode(process.versions.node);
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ""));
   const secrets = secretSettings.filter((name) => name in declared.shape);
   const { values, faults } = readSecretFiles(given, secrets);

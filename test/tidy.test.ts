@@ -95,6 +95,9 @@ test("no file or folder has a name that says nothing", () => {
   const forbidden = /^(utils?|helpers?|common|misc|services?|managers?|controllers?|repositor(y|ies)|lib|types|index)$/;
   const exceptions = {
     "test/harness/processes/service.ts": "the whole service with its servers, as a test starts it",
+    "deploy/systemd/serpmill-api@.service": "systemd's ending of a unit",
+    "deploy/systemd/serpmill-migrate.service": "the same",
+    "deploy/systemd/serpmill-worker@.service": "the same",
     "worker/concurrency-controller.ts": "the controller of a feedback loop",
     "test/worker/concurrency-controller.test.ts": "its test",
   };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   type Config,
   ConfigError,
@@ -6,6 +7,8 @@ import {
   readConfig,
   readMigrationConfig,
   readEngineConfig,
+  nodeSentence,
+  refuseOldNode,
 } from "../../shared/config.ts";
 import { hostsOf, readRedisAddress } from "../../shared/config/redis-address.ts";
 import { readSource } from "../harness/assertions/sources.ts";
@@ -270,4 +273,16 @@ describe(".env.example", () => {
     expect(comments.filter((comment) => !/default|required/.test(comment))).toEqual([]);
     expect(comments).toHaveLength(example.size);
   });
+});
+
+test("README, documentation and the refusal of another Node say the same: which Node installs, and which one runs", () => {
+  const { engines, devDependencies } = z
+    .object({ engines: z.object({ node: z.string() }), devDependencies: z.object({ node: z.string() }) })
+    .parse(JSON.parse(readSource("package.json")));
+  expect(nodeSentence).toContain(`Node ${engines.node.replace(">=", "")} or newer`);
+  expect(nodeSentence).toContain(`Node ${devDependencies.node.split(".")[0]} runs it`);
+  for (const path of ["README.md", "docs/operating/deploying.md"])
+    expect(readSource(path).replaceAll("\n", " ")).toContain(nodeSentence);
+  expect(() => refuseOldNode("22.18.0")).toThrow(`This is Node 22.18.0. ${nodeSentence}`);
+  expect(() => refuseOldNode("24.0.0")).not.toThrow();
 });
