@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 
-const files = ["Dockerfile", "docker-compose.yml"];
+const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml"];
 // An image with a version. One without a version is built here, or is a stage of the Dockerfile.
 const reference = /^(FROM | +image: )([\w./-]+(?::\d+\/[\w./-]+)?:[\w.-]+)(?:@sha256:[0-9a-f]{64})?(?= |$)/gm;
 

@@ -4,18 +4,16 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { addressSettings, readAddresses } from "../shared/config.ts";
 import { migrate } from "../shared/database/migrate.ts";
 import { createProcessLogin } from "../shared/database/process-login.ts";
-import { ensureDemoToken } from "./demo-token.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
-import { searchCode } from "../api/search-samples.ts";
-import { begin, fail, print, printBox, say, warn } from "./start-output.ts";
+import { begin, fail, print, say, warn } from "./start-output.ts";
 import type { LocalServer } from "./local-server.ts";
+import { waitUntilWorkerIsSeen, welcome } from "./welcome.ts";
 import {
   exitMessage,
   openLogFormat,
@@ -26,7 +24,6 @@ import {
 
 const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
-const workerPollMs = 50;
 const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const repeatedSignalMs = 1_000;
 
@@ -113,13 +110,15 @@ async function startAll(): Promise<void> {
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
   await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
   await writeSettings(exported);
-  await printAddresses(urlOf(ports.API_PORT), environment);
-}
-
-/** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. */
-async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
-  const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
-  while (!(await isSeen())) await sleep(workerPollMs);
+  const tokenFile = join(folder, "token");
+  await welcome({
+    apiUrl: urlOf(ports.API_PORT),
+    callersUrl: urlOf(ports.API_PORT),
+    tokenFile,
+    shownTokenFile: shortened(tokenFile),
+    operate: `. ${shortened(join(folder, "env"))} && npm run --silent admin -- --help`,
+    environment,
+  });
 }
 
 /** Writes settings to a file that a shell can source, for the operator's commands. */
@@ -183,28 +182,6 @@ async function startOne(name: string, part: string, environment: NodeJS.ProcessE
   void watchOver(name, child, (reason) => exitMessage(child, reason));
   begin(name, `starting (log in ${shortened(logPath)})`);
   return child;
-}
-
-async function printAddresses(apiUrl: string, environment: NodeJS.ProcessEnv): Promise<void> {
-  const tokenFile = join(folder, "token");
-  begin("Token", "looking for one that works");
-  const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
-  say(
-    "Token",
-    `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shortened(tokenFile)}`,
-  );
-  printBox("Serpmill is running", [
-    ["API", apiUrl],
-    ["Token", token],
-    ["Reference", `${apiUrl}/docs`],
-    ["Account", `${apiUrl}/billing`],
-    ["Playground", `${apiUrl}/playground`],
-    ["Agents", `${apiUrl}/mcp?names=plain`],
-  ]);
-  const curl = searchCode("curl", apiUrl, { keyword: "best coffee beans" }).replace("$SERPMILL_TOKEN", token);
-  print(`\nRun a search:\n  ${curl.replaceAll("\n", "\n  ")}`);
-  print("\nThe account and the playground ask for the token.");
-  print(`\nOperator's commands:\n  . ${shortened(join(folder, "env"))} && npm run --silent admin -- --help\n`);
 }
 
 /** Stops a process at the end. If it ends by itself before, stops all others and prints the reason. */

@@ -72,6 +72,7 @@ test("nothing in the image imports the private servers of a developer's machine,
 });
 
 describe("images:pin", () => {
+  const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml"];
   let registry: RegistryStub;
   let folder: string;
 
@@ -82,7 +83,7 @@ describe("images:pin", () => {
       await registry.close();
       await rm(folder, { recursive: true });
     });
-    for (const file of ["Dockerfile", "docker-compose.yml"]) await cp(file, join(folder, file));
+    for (const file of files) await cp(file, join(folder, file));
     for (const image of images) registry.digests.set(repositoryOf(image), hashOf(image));
   });
 
@@ -98,10 +99,12 @@ describe("images:pin", () => {
   }
 
   const text = async () => {
-    const files = ["Dockerfile", "docker-compose.yml"].map((file) => readFile(join(folder, file), "utf8"));
-    return (await Promise.all(files)).join("");
+    return (await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")))).join("");
   };
-  const unpinned = `${dockerfile}${readSource("docker-compose.yml")}`.replace(/@sha256:\w+/g, "");
+  const unpinned = files
+    .map(readSource)
+    .join("")
+    .replace(/@sha256:\w+/g, "");
   const images = [...new Set([...unpinned.matchAll(/(?:^FROM|image:) (\S+:\S+)/gm)].map(([, image = ""]) => image))];
   const repositoryOf = (image: string) => (image.includes("/") ? image : `library/${image}`);
   const hashOf = (image: string) => `sha256:${createHash("sha256").update(image).digest("hex")}`;

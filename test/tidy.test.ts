@@ -24,6 +24,7 @@ const entries = [
   "commands/main.ts",
   "shared/database/migrate.ts",
   "local/start.ts",
+  "local/welcome.ts",
   "deploy/pin-images.ts",
 ];
 
@@ -109,6 +110,7 @@ test("settings are read in one place", () => {
   const exceptions = {
     "shared/config.ts": "the place",
     "local/start.ts": "it decides the environment that the processes get",
+    "local/welcome.ts": "the settings of its container, for the command that it starts",
     "local/redis.ts": "the path, for the script that starts the server",
     "test/faults/mutants/run.ts": "the path, for the commands that have to catch a mutant",
     "test/harness/clients/chromium.ts": "where the browser is that tests start",

@@ -1,0 +1,88 @@
+/**
+ * What callers need to try a service that runs: its addresses, a token and a curl line. `npm start` prints it at its end, and
+ * deploy/quick.yml runs this file as a program.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { searchCode } from "../api/search-samples.ts";
+import { ensureDemoToken } from "./demo-token.ts";
+import { begin, fail, print, printBox, say } from "./start-output.ts";
+
+const workerPollMs = 50;
+const workerWaitMsMax = 60_000;
+
+/** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. @throws after a minute. */
+export async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
+  const giveUpAtMs = performance.now() + workerWaitMsMax;
+  const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
+  while (!(await isSeen())) {
+    if (performance.now() > giveUpAtMs) throw new Error(`The API sees no worker after ${workerWaitMsMax / 1_000} s.`);
+    await sleep(workerPollMs);
+  }
+}
+
+/**
+ * @param options.apiUrl where this process reaches the API.
+ * @param options.callersUrl where callers reach it.
+ * @param options.tokenFile keeps the token for the next start.
+ * @param options.operate a command that lists the operator's commands.
+ * @param options.environment the settings, for the command that creates an organization.
+ */
+export async function welcome(options: {
+  apiUrl: string;
+  callersUrl: string;
+  tokenFile: string;
+  shownTokenFile: string;
+  operate: string;
+  environment: NodeJS.ProcessEnv;
+}): Promise<void> {
+  const { apiUrl, callersUrl, tokenFile, shownTokenFile, operate, environment } = options;
+  begin("Token", "looking for one that works");
+  const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
+  say(
+    "Token",
+    `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shownTokenFile}`,
+  );
+  printBox("Serpmill is running", [
+    ["API", callersUrl],
+    ["Token", token],
+    ["Reference", `${callersUrl}/docs`],
+    ["Account", `${callersUrl}/billing`],
+    ["Playground", `${callersUrl}/playground`],
+    ["Agents", `${callersUrl}/mcp?names=plain`],
+  ]);
+  const curl = searchCode("curl", callersUrl, { keyword: "best coffee beans" }).replace("$SERPMILL_TOKEN", token);
+  print(`\nRun a search:\n  ${curl.replaceAll("\n", "\n  ")}`);
+  print("\nThe account and the playground ask for the token.");
+  print(`\nOperator's commands:\n  ${operate}\n`);
+}
+
+/** The addresses of the containers of deploy/quick.yml by default. */
+async function welcomeToContainers(): Promise<void> {
+  const { values: given } = parseArgs({
+    options: {
+      api: { type: "string", default: "http://api:3000" },
+      ops: { type: "string", default: "http://api:3001" },
+      callers: { type: "string", default: "http://127.0.0.1:3000" },
+      "token-file": { type: "string", default: "/tmp/token" },
+    },
+  });
+  await waitUntilWorkerIsSeen(given.ops);
+  await welcome({
+    apiUrl: given.api,
+    callersUrl: given.callers,
+    tokenFile: given["token-file"],
+    shownTokenFile: "the volume token",
+    operate: "docker compose -f deploy/quick.yml exec api node commands/main.ts --help",
+    environment: process.env,
+  });
+}
+
+if (import.meta.main) {
+  try {
+    await welcomeToContainers();
+  } catch (error) {
+    fail(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  }
+}
