@@ -203,9 +203,9 @@ ${spikeBanner(outlook)}
 <p class="figure">${amount(availableMils)}</p>
 ${outlook && availableMils >= caller.plan.priceMils && endText(outlook)}
 <dl>
-${outlook && [pace("Last 24 hours", outlook.day, ""), pace("Last 7 days", outlook.week, " a day")]}
 <div><dt>Balance</dt><dd>${amount(state.balanceMils)}</dd></div>
 <div><dt>Held now</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
+${outlook && [pace("Last 24 hours", outlook.day, ""), pace("Last 7 days", outlook.week, " a day")]}
 </dl>
 </div>
 ${planCard(credit)}

@@ -40,7 +40,9 @@ test("the page shows the same balance, holds, plan and rate window as REST, and 
   const { text, headers } = await visitor.get("/billing");
   expect(headers.get("ratelimit")).toBeNull();
   const shown = readable(text);
-  expect(shown).toContain("Available $12.335 Balance $12.34 Held now $0.005 for 1 search");
+  expect(shown).toMatch(
+    /Available \$12\.335 Lasts until .+ Balance \$12\.34 Held now \$0\.005 for 1 search Last 24 hours 1 search/,
+  );
   expect(shown).toContain("$0.005 per search");
   // The two searches, or fewer if a new window has started since.
   expect(shown).toMatch(/Requests left (48|49|50) of 50/);
