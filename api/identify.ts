@@ -54,16 +54,16 @@ export function openIdentify(authenticate: Authenticate): Identify {
 }
 
 /**
- * Finds the caller of a request that has the hash of a token, in hexadecimal, for the handler and for the log.
- * @throws {CallerError} the errors of {@link Authenticate} and {@link requireScope}.
+ * Finds the caller of a request that has the hash of a token, in hexadecimal, for the handler and for the log. The handler asks
+ * for a scope.
+ * @throws {CallerError} the errors of {@link Authenticate}.
  */
-export type IdentifyByHash = (tokenHash: string, response: ServerResponse, scope: Scope) => Promise<Caller>;
+export type IdentifyByHash = (tokenHash: string, response: ServerResponse) => Promise<Caller>;
 
 export function openIdentifyByHash(findByTokenHash: FindByTokenHash): IdentifyByHash {
-  return async (tokenHash, response, scope) => {
+  return async (tokenHash, response) => {
     const caller = await findByTokenHash(tokenHash);
     logCaller(response, caller);
-    requireScope(caller, scope);
     return caller;
   };
 }

@@ -53,7 +53,7 @@ import {
   type SettingsParts,
   writeSettings,
 } from "./settings/settings.ts";
-import { handleRevokeForm, handleTokenLimitsForm, writeToken } from "./tokens/token.ts";
+import { handleRevokeForm, handleRotateForm, handleTokenLimitsForm, writeToken } from "./tokens/token.ts";
 import { handleCreateForm, type TokenParts, writeTokens } from "./tokens/tokens.ts";
 
 // The pages have their own connections, so that no search waits while they read long ledgers. All streams together use one
@@ -136,9 +136,9 @@ export function openBilling(parts: {
     routes: [
       get("/billing", account.page(writeOverview({ ...overview, addCredit }))),
       get("/billing/live", handleLiveUpdates(live, liveOverview(overview))),
-      get("/billing/searches", account.page(writeSearches(searches))),
+      get("/billing/searches", account.page(writeSearches(searches), "searches")),
       get("/billing/searches/live", handleLiveUpdates(live, liveSearches(searches))),
-      get("/billing/searches/:requestId", account.page(writeSearch(searches))),
+      get("/billing/searches/:requestId", account.page(writeSearch(searches), "searches")),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
       ...playgroundRoutes(playground, { ...parts.playground, publicUrl, sessionSearches }),
       ...tokenRoutes({ account, database, hasDoors: config.COMPAT_DOORS.length > 0, announce, redis, sessions }),
@@ -156,14 +156,15 @@ const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", p
 const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
 
 const playgroundRoutes = (account: AccountHandlers, parts: Parameters<typeof runPlayground>[1]): AccountRoute[] => [
-  get("/playground", account.page(showPlayground(parts))),
-  { ...post("/playground/search", account.form(runPlayground(account, parts))), page: "/playground" },
+  get("/playground", account.page(showPlayground(parts), "searches")),
+  { ...post("/playground/search", account.form(runPlayground(account, parts), "searches")), page: "/playground" },
 ];
 
 const tokenRoutes = (parts: TokenParts & { redis: Redis; sessions: Sessions }): AccountRoute[] => [
   get("/billing/tokens", parts.account.page(writeTokens(parts))),
   post("/billing/tokens/create", parts.account.form(handleCreateForm(parts))),
   post("/billing/tokens/limits", parts.account.form(handleTokenLimitsForm(parts))),
+  post("/billing/tokens/rotate", parts.account.form(handleRotateForm(parts))),
   post("/billing/tokens/revoke", parts.account.form(handleRevokeForm(parts))),
   get("/billing/tokens/:tokenId", parts.account.page(writeToken(parts))),
 ];

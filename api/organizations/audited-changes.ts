@@ -10,7 +10,7 @@ import {
   readDescendants,
   readFamilyMember,
 } from "../tokens/token-family.ts";
-import { type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
+import { endToken, type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
 
 /** Changes of tokens and limits by operators and accounts. Each is one transaction with its entry in the audit trail. */
 
@@ -59,6 +59,21 @@ export async function revokeRecorded(
     requestId,
   });
   return true;
+}
+
+/** Ends a token that has a successor. @returns when it ends: at `at`, or with its own expiry. */
+export async function endRotatedRecorded(
+  transaction: Querying,
+  { actor, requestId }: Change,
+  { tokenId, expiresAt, successorId, at }: { tokenId: string; expiresAt: Date | null; successorId: string; at: Date },
+): Promise<Date> {
+  const ended = await endToken(transaction, tokenId, at);
+  if (!ended) throw new Error("a token that has a successor is gone");
+  const { organizationId, endedAt } = ended;
+  const [before, after] = [{ expiresAt }, { expiresAt: endedAt, successorId }];
+  const entry = { organizationId, subject: tokenId, before, after, requestId };
+  await recordAudit(transaction, actor, { action: "token.rotated", ...entry });
+  return endedAt;
 }
 
 /**

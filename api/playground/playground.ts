@@ -8,6 +8,7 @@ import { type Query, queryFingerprint, readQuery } from "../../shared/query/quer
 import { type AccountView, organizationField } from "../billing/frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
 import { searchAddress } from "../billing/searches/history-table.ts";
+import { onlyTokenOf } from "../billing/session/sessions.ts";
 import { resultsPage, type ShownElement, shownBytesMax } from "../billing/searches/results-page.ts";
 import { recordError } from "../errors.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
@@ -87,7 +88,7 @@ export function runPlayground(
       const retrySeconds = retryAfterSeconds(error);
       if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
       const searches = await sessionSearches.read(asked);
-      const shown = view(caller, { ...page, outcome: errorView(requestId, error), searches });
+      const shown = view(caller, { ...page, outcome: errorView(requestId, error, caller), searches });
       account.send(asked, errors[error.code].status, shown);
     }
   };
@@ -158,11 +159,11 @@ function firstSteps(): Html {
 }
 
 /** Why a search was not answered, in words and as the error that the API sends. */
-function errorView(requestId: string, { code, message, details }: CallerError): Html {
+function errorView(requestId: string, { code, message, details }: CallerError, caller: Caller): Html {
   return html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
 <div class="head"><h2 id="answer-title">No answer</h2><code>${errors[code].status} ${code}</code></div>
 <div class="notice warning" role="alert"><p>${message}</p>${issueList(details)}</div>
-${code === "out_of_credits" && html`<p><a class="button" href="/billing">Go to your credit</a></p>`}
+${code === "out_of_credits" && !onlyTokenOf(caller) && html`<p><a class="button" href="/billing">Go to your credit</a></p>`}
 <pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;
 }
 

@@ -45,7 +45,9 @@ export interface TokenTerms extends LimitChange {
   name?: string | undefined;
   scopes?: readonly Scope[] | undefined;
   expiresInDays?: number | undefined;
-  /** The token that makes it. Without a time of its own, the new token expires with it. */
+  /** Instead of a number of days. */
+  expiresAt?: Date | null | undefined;
+  /** The token that makes it. The new token expires with it at the latest. */
   parentId?: string | undefined;
 }
 
@@ -75,7 +77,7 @@ export async function issueToken(
   const { rows } = await database.query(
     `insert into tokens (id, organization_id, hash, last4, expires_at, name, scopes, parent_id,
        day_limit_mils, month_limit_mils, spending_day, spent_day_mils, spent_month_mils)
-     select $1, o.id, $3, $4, coalesce(now() + make_interval(hours => 24 * $5), p.expires_at), $6, $7, $8,
+     select $1, o.id, $3, $4, least(coalesce($11, now() + make_interval(hours => 24 * $5)), p.expires_at), $6, $7, $8,
        l.day, l.month, case when l.is_any then utc_today() end, case when l.is_any then 0 end, case when l.is_any then 0 end
      from organizations o left join tokens p on p.id = $8
      cross join (select $9::bigint, $10::bigint, num_nonnulls($9::bigint, $10::bigint) > 0) l (day, month, is_any)
@@ -92,6 +94,7 @@ export async function issueToken(
       terms.parentId,
       dayMils,
       monthMils,
+      terms.expiresAt,
     ],
   );
   return rows[0] && { tokenId, token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
@@ -150,4 +153,16 @@ export async function revokeToken(
     [tokenId],
   );
   return rows[0] && revokedRow.parse(rows[0]);
+}
+
+const endedRow = rowOf({ organizationId: z.string(), endedAt: z.date() });
+
+/** Ends a token at a time, never later than its own expiry. @returns when it ends; undefined if the token does not exist. */
+export async function endToken(
+  database: Querying,
+  tokenId: string,
+  at: Date,
+): Promise<{ organizationId: string; endedAt: Date } | undefined> {
+  const { rows } = await database.query("select * from end_token($1, $2)", [tokenId, at]);
+  return rows[0] && endedRow.parse(rows[0]);
 }

@@ -21,6 +21,7 @@ export const auditActions = [
   "plan.assigned",
   "token.issued",
   "token.revoked",
+  "token.rotated",
   "limit.set",
   "credit.granted",
   "credit.corrected",

@@ -59,8 +59,8 @@ test.each([
   },
 );
 
-test("a sign-in without the scope billing is a 401 that says so, and opens no session", async () => {
-  const { token, tokenId } = await organizationWithout("billing");
+test("a sign-in without the scopes billing and search is a 401 that says so, and opens no session", async () => {
+  const { token, tokenId } = await service.organization({ scopes: ["usage"] });
   const visitor = new PageVisitor(service);
   const answer = await visitor.signIn(token);
   expect(answer.status).toBe(401);
@@ -132,14 +132,15 @@ describe("a session whose token lacks the scope billing", () => {
 test.each(headerScopes)("the scope %s alone opens its own doors", async (scope) => {
   const { token } = await service.organization({ scopes: [scope] });
   const doors = await openDoors(token);
-  expect(doors).toEqual({ search: scope === "search", usage: scope === "usage", billing: scope === "billing" });
+  const pages = { search: "/playground", usage: null, billing: "/billing" };
+  expect(doors).toEqual({ search: scope === "search", usage: scope === "usage", page: pages[scope] });
 });
 
 /** Without a worker, 503 is the furthest that a search can get. */
-async function openDoors(token: string): Promise<Record<(typeof headerScopes)[number], boolean>> {
+async function openDoors(token: string): Promise<{ search: boolean; usage: boolean; page: string | null }> {
   const visitor = new PageVisitor(service);
   const search = (await service.search(token, { keyword: "a" })).status === 503;
   const usage = (await service.usage(token)).status === 200;
-  const billing = (await visitor.signIn(token)).status === 303;
-  return { search, usage, billing };
+  const page = (await visitor.signIn(token)).headers.get("location");
+  return { search, usage, page };
 }

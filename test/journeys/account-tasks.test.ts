@@ -100,6 +100,17 @@ const tasks: Task[] = [
     },
   },
   {
+    title: "rotates a token",
+    clicks: 3,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, "Tokens"));
+      await hands.press(link(page, "leaked"));
+      await hands.press(button(page, "Rotate"));
+      await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
+      await see(page, "It takes the place of the old one, which ends on");
+    },
+  },
+  {
     title: "limits what is spent in a day",
     clicks: 3,
     run: async ({ page, hands }) => {

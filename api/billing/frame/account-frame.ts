@@ -17,6 +17,8 @@ export interface AccountView {
 interface AccountHolder {
   name: string;
   organizationId: string;
+  /** Whether the session opens every page, or only the playground and its own searches. */
+  hasAccount: boolean;
 }
 
 /** The frame of the account pages: brand, navigation, organization, sign-out and title. */
@@ -28,8 +30,8 @@ export function accountFrame(
   return html`<a class="skip" href="#content">Skip to content</a>
 <div class="frame">
 <header>
-<a class="brand" href="/billing">${brandName(brand)}</a>
-${navigation(path)}
+<a class="brand" href="${holder.hasAccount ? "/billing" : "/playground"}">${brandName(brand)}</a>
+${navigation(path, holder)}
 <div class="who"><p><strong>${holder.name}</strong><code>${holder.organizationId}</code></p>
 <form method="post" action="/billing/sign-out"><button class="plain">Sign out</button></form></div>
 </header>
@@ -64,11 +66,13 @@ const otherPages = [{ path: "/docs", label: "Reference" }] as const;
 /** The page of an account that a view belongs to. */
 type AccountPath = (typeof accountPages)[number]["path"];
 
-function navigation(current: AccountPath): Html {
+const searchPages = new Set<AccountPath>(["/billing/searches", "/playground"]);
+
+function navigation(current: AccountPath, { hasAccount }: AccountHolder): Html {
   const link = ({ path, label }: { path: string; label: string }) =>
     html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${label}</a></li>`;
   return html`<nav class="account-nav" aria-label="Account">
-<ul>${accountPages.map(link)}</ul>
+<ul>${accountPages.filter(({ path }) => hasAccount || searchPages.has(path)).map(link)}</ul>
 <ul class="others">${otherPages.map(link)}</ul>
 </nav>`;
 }

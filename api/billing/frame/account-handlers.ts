@@ -8,8 +8,15 @@ import type { Changer } from "../../webhooks/audited-changes.ts";
 import { accountFrame, type AccountView, narrowPage } from "./account-frame.ts";
 import type { PageWindow } from "../session/counted-window.ts";
 import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
-import { readSignedIn, requireSession, type Sessions, type SignedIn } from "../session/sessions.ts";
-import { scopeMissing, signInPage } from "../session/sign-in.ts";
+import {
+  type Access,
+  onlyTokenOf,
+  readSignedIn,
+  requireSession,
+  type Sessions,
+  type SignedIn,
+} from "../session/sessions.ts";
+import { onlySearches, scopeMissing, signInPage } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
@@ -44,7 +51,10 @@ interface AccountParts {
   publicUrl: string | undefined;
 }
 
-/** Wraps the handlers of the account pages: session, page window, protection of forms, and frame. */
+/**
+ * Wraps the handlers of the account pages: session, page window, protection of forms, and frame. A page is only for tokens with the
+ * scope `billing`, unless its access is `searches`: it then shows a token without that scope nothing but its own searches.
+ */
 export class AccountHandlers {
   readonly #parts: AccountParts;
 
@@ -53,12 +63,12 @@ export class AccountHandlers {
   }
 
   /** A page by GET. Without a session it is the sign-in form, which leads back to the same address. */
-  page(write: (asked: PageRequest) => Promise<AccountView>): Handler {
+  page(write: (asked: PageRequest) => Promise<AccountView>, access: Access = "account"): Handler {
     const { sessions, pageWindow, pages, database, brand } = this.#parts;
     return async (request, response) => {
       const cookies = sessions.countCookies(request);
       if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, brand, request, response);
-      const signedIn = await readSignedIn(sessions, request, response);
+      const signedIn = await readSignedIn(sessions, request, response, { access });
       if (signedIn instanceof CallerError) {
         const body = signInPage(brand, { next: addressOf(request), problem: problemOf(cookies, signedIn) });
         return pages.send(request, response, { status: 200, title: "Sign in", body });
@@ -73,7 +83,7 @@ export class AccountHandlers {
   download(send: (asked: AccountRequest) => Promise<void>): Handler {
     const { sessions, pageWindow } = this.#parts;
     return async (request, response) => {
-      const signedIn = await requireSession(sessions, request, response);
+      const signedIn = await requireSession(sessions, request, response, "account");
       await pageWindow.take(signedIn.caller);
       await send({ ...signedIn, request, response });
     };
@@ -83,11 +93,11 @@ export class AccountHandlers {
    * A form by POST, with `organizationField`. @throws {CallerError} `bad_request` for a form of another site, or of a page that was
    * opened for another organization; `unauthenticated`, `rate_limited`.
    */
-  form(handle: (asked: FormRequest) => Promise<void>): Handler {
+  form(handle: (asked: FormRequest) => Promise<void>, access: Access = "account"): Handler {
     const { sessions, pageWindow, database, publicUrl } = this.#parts;
     return async (request, response) => {
       rejectCrossOrigin(request, publicUrl);
-      const signedIn = await requireSession(sessions, request, response);
+      const signedIn = await requireSession(sessions, request, response, access);
       const form = await requestScopeOf(response).receiveBody(readForm(request));
       // The browser's session may have changed since the page was opened, even to one that an attacker planted.
       if (form.get("organization") !== signedIn.caller.organizationId)
@@ -102,7 +112,11 @@ export class AccountHandlers {
   /** Sends a page in its frame, also as the answer to a form. */
   send({ request, response, caller, name }: PageRequest, status: number, view: AccountView): void {
     const { pages, brand } = this.#parts;
-    const body = accountFrame(brand, { name, organizationId: caller.organizationId }, view);
+    const body = accountFrame(
+      brand,
+      { name, organizationId: caller.organizationId, hasAccount: !onlyTokenOf(caller) },
+      view,
+    );
     pages.send(request, response, { status, title: view.title, body });
   }
 }
@@ -131,6 +145,7 @@ function reload(pages: PageSender, brand: Brand, request: Request, response: Res
 function problemOf(cookies: number, { details }: CallerError): string | undefined {
   if (cookies === 0) return undefined;
   if (details.reason === "scope") return scopeMissing;
+  if (details.reason === "only_searches") return onlySearches;
   return cookies === 1
     ? "Your session has ended. Sign in again."
     : "Your browser sent more than one session cookie, so none was used. Delete the cookies of this site, then sign in again.";

@@ -56,7 +56,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request
   };
   return async (request: Request, response: Response) => {
     // An open page is no activity, so the session still times out.
-    const signedIn = await readSignedIn(sessions, request, response, "idle");
+    const signedIn = await readSignedIn(sessions, request, response, { presence: "idle" });
     if (signedIn instanceof CallerError) {
       // An event, not a 401: a page that reconnects would take a refusal for a service that is down.
       begin(response);

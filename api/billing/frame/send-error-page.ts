@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
 import { narrowPage } from "./account-frame.ts";
-import { scopeMissing } from "../session/sign-in.ts";
+import { onlySearches, scopeMissing } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
@@ -24,6 +24,7 @@ type Message = [title: string, text: string];
 /** Messages for a `details.reason`. They take precedence over those for the code. */
 const messagesOfReasons: Record<string, Message> = {
   scope: ["This token cannot open the account", scopeMissing],
+  only_searches: ["This token cannot open this page", onlySearches],
   other_organization: [
     "Nothing was changed",
     "This page belongs to another organization than the one you are signed in to now. Go to your account and check the name " +

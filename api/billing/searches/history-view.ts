@@ -84,8 +84,13 @@ export async function readEntries(
 ): Promise<Entries> {
   const { filter, find, tokenId, before } = view;
   if (find !== undefined && requestId.safeParse(find).success) {
-    const entries = await readSearchEntries(database, organizationId, [find]);
-    return { entries: await withSearches(database, organizationId, entries), older: undefined, isCutShort: false };
+    const found = await withSearches(
+      database,
+      organizationId,
+      await readSearchEntries(database, organizationId, [find]),
+    );
+    const entries = found.filter(({ search }) => tokenId === undefined || search?.token.tokenId === tokenId);
+    return { entries, older: undefined, isCutShort: false };
   }
   if (isFinding(view)) return findSearches(database, organizationId, { keyword: find, tokenId, filter, before, limit });
   const { entries, older } = await readHistory(database, organizationId, { filter, before, limit });

@@ -9,6 +9,7 @@ import { readSearchEntries } from "../../ledger/history.ts";
 import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
+import { onlyTokenOf } from "../session/sessions.ts";
 import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
 import { resultsPage, type ShownElement, shownBytesMax } from "./results-page.ts";
@@ -19,7 +20,7 @@ import { formAddress } from "../../playground/search-fields.ts";
 
 /**
  * GET /billing/searches/:requestId: the query of a search, what it cost and why, and its answer while that is kept.
- * @throws {CallerError} `not_found` also for a search of another organization.
+ * @throws {CallerError} `not_found` also for a search of another organization, or of another token than the only one of the session.
  */
 export function writeSearch({ database, longReads }: { database: Database; longReads: Turns }) {
   const readShown = (organizationId: string, requestId: string) =>
@@ -29,12 +30,14 @@ export function writeSearch({ database, longReads }: { database: Database; longR
     const shown = read.success ? await readShown(caller.organizationId, read.data) : undefined;
     if (!read.success || !shown) throw new CallerError("not_found");
     const { entry, answer } = shown;
+    const only = onlyTokenOf(caller);
+    if (only !== undefined && entry.search?.token.tokenId !== only) throw new CallerError("not_found");
     return {
       path: "/billing/searches",
       title: entry.search?.query.keyword ?? "Search",
       above: { path: "/billing/searches", label: "All searches" },
       body: html`<div class="pair">
-${outcomeSection(shown, read.data)}
+${outcomeSection(only === undefined ? shown : withoutBalance(shown), read.data)}
 ${entry.search ? querySection(entry.search) : notLogged}
 </div>
 ${answerSection(answer, shown)}`,
@@ -44,6 +47,9 @@ ${answerSection(answer, shown)}`,
 
 const notLogged = html`<section class="panel" aria-labelledby="query-title"><h2 id="query-title">Query</h2>
 <p>The query is no longer in the search log, or was never written to it.</p></section>`;
+
+/** What a token may see that does not see the account. */
+const withoutBalance = (shown: ShownSearch): ShownSearch => ({ ...shown, ledger: [], paidBy: undefined });
 
 function outcomeSection({ entry, ledger, paidBy }: ShownSearch, requestId: string): Html {
   const { title, why, net } = outcomeOf(entry);

@@ -8,6 +8,7 @@ import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
+import { onlyTokenOf } from "../session/sessions.ts";
 import { findForm } from "./find-form.ts";
 import { filterLabels, historyTableByDay, utcDayOf } from "./history-table.ts";
 import {
@@ -32,17 +33,21 @@ interface SearchesParts {
 
 /** GET /billing/searches: what each search was charged, or why it was not, and the credit that was added. */
 export function writeSearches(parts: SearchesParts) {
-  return async ({ request, caller: { organizationId } }: AccountRequest): Promise<AccountView> => {
-    const view = readHistoryView(request);
+  return async ({ request, caller }: AccountRequest): Promise<AccountView> => {
+    const { organizationId } = caller;
+    const only = onlyTokenOf(caller);
+    const asked = readHistoryView(request);
+    const view = { ...asked, tokenId: only ?? asked.tokenId };
     const history = await readPage(parts, organizationId, view);
-    const tokens = await orPostgresUnavailable(listTokens(parts.database, organizationId));
+    const listed = await orPostgresUnavailable(listTokens(parts.database, organizationId));
+    const tokens = listed.filter(({ tokenId }) => only === undefined || tokenId === only);
     return {
       path: "/billing/searches",
       title: "Searches",
       // Found searches stay: finding them again for each search that ends would cost more than the searches.
       live: isFinding(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
       body: html`${findForm(view, tokens)}
-${historySection(history)}`,
+${historySection(history, only === undefined)}`,
     };
   };
 }
@@ -55,7 +60,7 @@ export function liveSearches(parts: SearchesParts) {
       ofCredit: () => [],
       ofLedger: async ({ caller }) => {
         if (view.before !== undefined || isFinding(view)) return [];
-        return [{ id: "history", html: historySection(await readPage(parts, caller.organizationId, view)) }];
+        return [{ id: "history", html: historySection(await readPage(parts, caller.organizationId, view), true) }];
       },
     };
   };
@@ -85,10 +90,10 @@ async function readPage(
   return { view, days, ...page };
 }
 
-function historySection(history: History): Html {
+function historySection(history: History, hasAccount: boolean): Html {
   const { view, entries } = history;
   return html`<section id="history" aria-label="History">
-<div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav><a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a></div>
+<div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
 ${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
 ${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} searches. Older ones may also match.</p>`}
 ${pager(history)}

@@ -13,7 +13,7 @@ import type { IdentifyByHash } from "../../identify.ts";
 /**
  * Sessions of the billing page. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
  * hash of the token that signed in. Neither side stores a usable credential. A session is valid only while its token is
- * valid and has the scope `billing`.
+ * valid. Every page is only for the scope `billing`, but for those that say that the scope `search` is enough.
  *
  * A session is opened by a sign-in and ends when the person signs out or signs in again, when its token is revoked or
  * expires, after 30 minutes without activity, or 12 hours after it was opened.
@@ -33,6 +33,13 @@ export interface Session {
   /** By the clock of Redis, when it ends at the latest. */
   endsAtMs: number;
 }
+
+/** What a page shows: the `account`, for the scope `billing`; or `searches`, for which `search` is enough. */
+export type Access = "account" | "searches";
+
+/** The token that bounds what its session sees, because it lacks the scope `billing`: its own searches. */
+export const onlyTokenOf = ({ scopes, tokenId }: Caller): string | undefined =>
+  scopes.includes("billing") ? undefined : tokenId;
 
 /** Whether a person sent the request (`active`) or only their open page (`idle`). Only the first extends a session. */
 type Presence = "active" | "idle";
@@ -106,10 +113,21 @@ export class Sessions {
     return this.#parse(idHash, await orRedisUnavailable(this.#parts.redis.get(keyOf(idHash)))) !== undefined;
   }
 
-  /** The caller that a session's token belongs to, or why it may not use the billing page: `unauthenticated`. */
-  async callerOf({ tokenHash }: Pick<Session, "tokenHash">, response: Response): Promise<Caller | CallerError> {
+  /**
+   * The caller that a session's token belongs to, or why it may not see a page: `unauthenticated`, with the reason
+   * `only_searches` if it may see others.
+   */
+  async callerOf(
+    { tokenHash }: Pick<Session, "tokenHash">,
+    response: Response,
+    access: Access = "account",
+  ): Promise<Caller | CallerError> {
     try {
-      return await this.#parts.identifyByHash(tokenHash, response, "billing");
+      const caller = await this.#parts.identifyByHash(tokenHash, response);
+      const opensSearches = caller.scopes.includes("search");
+      if (caller.scopes.includes("billing") || (opensSearches && access === "searches")) return caller;
+      if (opensSearches) return new CallerError("unauthenticated", { reason: "only_searches" });
+      return new CallerError("unauthenticated", { reason: "scope", scope: "billing" });
     } catch (error) {
       if (error instanceof CallerError && error.code === "unauthenticated") return error;
       throw error;
@@ -159,29 +177,34 @@ export interface SignedIn {
 }
 
 /**
- * Reads the session of a request and its caller, or `unauthenticated` if the browser is not signed in. Closes a session whose token
- * is no longer valid or lacks the scope; with `idle` presence only at the next page view, which needs the cookie to say that the
+ * Reads the session of a request and its caller, or `unauthenticated` if the browser is not signed in, or not for this page. Closes a
+ * session whose token is no longer valid or opens no page; with `idle` presence only at the next page view, which needs the cookie to say that the
  * session has ended.
  */
 export async function readSignedIn(
   sessions: Sessions,
   request: Request,
   response: Response,
-  presence: Presence = "active",
+  { access = "account", presence = "active" }: { access?: Access; presence?: Presence } = {},
 ): Promise<SignedIn | CallerError> {
   const session = await sessions.read(request, presence);
   if (!session) return new CallerError("unauthenticated");
-  const caller = await sessions.callerOf(session, response);
+  const caller = await sessions.callerOf(session, response, access);
   if (caller instanceof CallerError) {
-    if (presence === "active") await sessions.close(request, response);
+    if (presence === "active" && caller.details.reason !== "only_searches") await sessions.close(request, response);
     return caller;
   }
   return { session, caller };
 }
 
-/** @throws {CallerError} `unauthenticated` if the browser is not signed in, with the reason `scope` if its token may not be. */
-export async function requireSession(sessions: Sessions, request: Request, response: Response): Promise<SignedIn> {
-  const signedIn = await readSignedIn(sessions, request, response);
+/** @throws {CallerError} `unauthenticated` if the browser is not signed in, with a reason if its token may not see this. */
+export async function requireSession(
+  sessions: Sessions,
+  request: Request,
+  response: Response,
+  access: Access,
+): Promise<SignedIn> {
+  const signedIn = await readSignedIn(sessions, request, response, { access });
   if (signedIn instanceof CallerError) throw signedIn;
   return signedIn;
 }

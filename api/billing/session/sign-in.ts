@@ -12,7 +12,7 @@ import { hashToken, isTokenShaped } from "../../tokens/tokens.ts";
 import { narrowPage } from "../frame/account-frame.ts";
 import { CountedWindow, type PageWindow } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";
-import { readSignedIn, type Sessions } from "./sessions.ts";
+import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
@@ -21,8 +21,8 @@ import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
 /**
- * POST /billing/sign-in: exchanges a token for a session. All invalid tokens get the same answer; a valid one without the scope
- * `billing` gets another.
+ * POST /billing/sign-in: exchanges a token for a session. All invalid tokens get the same answer; a valid one without the scopes
+ * `billing` and `search` gets another.
  */
 export function handleSignIn(parts: {
   sessions: Sessions;
@@ -50,7 +50,7 @@ export function handleSignIn(parts: {
     const token = form.get("token")?.trim() ?? "";
     const tokenHash = hashToken(token).toString("hex");
     const caller = isTokenShaped(token)
-      ? await sessions.callerOf({ tokenHash }, response)
+      ? await sessions.callerOf({ tokenHash }, response, "searches")
       : new CallerError("unauthenticated");
     if (caller instanceof CallerError) {
       metrics.signIns.inc({ outcome: "refused" });
@@ -72,7 +72,8 @@ export function handleSignIn(parts: {
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
     metrics.signIns.inc({ outcome: "signed_in" });
     await sessions.open(request, response, { tokenHash, organizationId: caller.organizationId });
-    response.writeHead(303, { Location: next }).end();
+    const isOpen = onlyTokenOf(caller) === undefined || ofSearches.test(next);
+    response.writeHead(303, { Location: isOpen ? next : playgroundPath }).end();
   };
 }
 
@@ -81,6 +82,9 @@ const tooManyToday = {
   organization: "Your organization has signed in too often today. Try again tomorrow.",
 };
 const overviewPath = "/billing";
+const playgroundPath = "/playground";
+/** The pages that a token without the scope `billing` opens. */
+const ofSearches = /^\/(playground|billing\/searches)($|[/?])/;
 // A path of ours, without characters that could make it another host or a new line.
 const ownAddress = /^\/(?:billing|playground)(?:\/\w[\w.-]*)*(?:\?[\w.=&%+-]*)?$/;
 
@@ -100,7 +104,10 @@ export function handleSignOut(parts: {
   const { sessions, database, log, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
-    const signedIn = await readSignedIn(sessions, request, response, "idle").catch(() => undefined);
+    const signedIn = await readSignedIn(sessions, request, response, {
+      access: "searches",
+      presence: "idle",
+    }).catch(() => undefined);
     const isEnded = await sessions.close(request, response);
     // One entry for each session, however many requests end it.
     if (isEnded && signedIn && !(signedIn instanceof CallerError)) {
@@ -122,9 +129,12 @@ function recordSession(
   return recordAudit(database, { kind: "account", tokenId, address }, { action, organizationId, requestId });
 }
 
-/** Message for a valid token without the scope `billing`. */
+/** Message for a valid token that opens no page. */
 export const scopeMissing =
   "This token cannot open the account, because it lacks the scope billing. Use a token that has it.";
+/** Message for a session of a token that searches, on any other page. */
+export const onlySearches =
+  "You are signed in with a token that opens the playground and its own searches. For this page, sign in with a token that has the scope billing.";
 
 /** The sign-in form. `next` is the page that the person wanted, `problem` the reason why the form is shown again. */
 export function signInPage(brand: Brand, { next, problem }: { next: string; problem?: string | undefined }): Html {

@@ -1,19 +1,31 @@
+import type { Redis } from "ioredis";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
+import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
+import { scopes as allScopes } from "../../../shared/organizations/organizations.ts";
 import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
-import { type Change, changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
+import { changeLimitsRecorded, endRotatedRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
 import { DayLimitRequired, type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
+import type { Changer } from "../../webhooks/audited-changes.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
 import { dayLimitRequired, limitProblems, limitsSection, readLimitFields } from "../settings/limits.ts";
-import { endOf, nameOf, time, type TokenParts } from "./tokens.ts";
+import {
+  endOf,
+  issue,
+  nameOf,
+  newTokenPage,
+  newTokenWindow,
+  time,
+  type TokenParts,
+  tooManyNewTokens,
+} from "./tokens.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { newForm, type SentForm } from "../../pages/form.ts";
-import { amount, count } from "../../pages/format.ts";
+import { newForm, problemOf, type SentForm } from "../../pages/form.ts";
+import { amount, count, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** GET /billing/tokens/:tokenId. */
@@ -73,10 +85,61 @@ ${token.parentId !== null && html`<div><dt>Created by</dt><dd><a href="/billing/
 <div class="wide"><dt>ID</dt><dd><code>${token.tokenId}</code></dd></div>
 </dl></section>
 ${token.isValid && limitsSection(limits, sent, token.tokenId)}
+${token.isValid && rotation(details, sent)}
 ${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 }
 
 const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
+
+/** Seconds after which a rotated token ends. */
+const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a week", "0": "Now" };
+
+/** The form has the id of the successor, so that it creates one however often it is sent. */
+function rotation({ organizationId, token: { tokenId } }: TokenDetails, { problems }: SentForm): Html {
+  return html`<section class="setting" aria-labelledby="rotate-title"><div class="intro"><h2 id="rotate-title">Rotate</h2>
+<p class="aside">A new token with the same name, scopes, limits and expiry takes the place of this one. Until this one ends, both work, and each has the limits for itself.</p></div>
+<form class="form" method="post" action="/billing/tokens/rotate">
+${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}"><input type="hidden" name="id" value="${newId("tok")}">
+<div class="field"><label for="ends">This token ends</label>
+<select id="ends" name="ends"${problems.rotate !== undefined && html` aria-invalid="true" aria-describedby="rotate-problem"`}>${Object.entries(overlaps).map(([seconds, label]) => html`<option value="${seconds}"${seconds === "86400" && html` selected`}>${label}</option>`)}</select>
+${problemOf(problems, "rotate")}</div>
+<button>Rotate</button>
+</form></section>`;
+}
+
+/** POST /billing/tokens/rotate: shows the new token, only this once. */
+export function handleRotateForm(parts: TokenParts & { redis: Redis }) {
+  const window = newTokenWindow(parts.redis);
+  return async (asked: FormRequest): Promise<void> => {
+    const { form, caller } = asked;
+    const id = form.get("token") ?? "";
+    const successor = tokenIdSchema.safeParse(form.get("id"));
+    const refuse = async (status: number, rotate: string) => {
+      const sent = { values: form, problems: { rotate } };
+      parts.account.send(asked, status, await tokenView(parts.database, asked, { id, sent }));
+    };
+    const overlap = form.get("ends") ?? "";
+    if (!successor.success || !Object.hasOwn(overlaps, overlap)) return refuse(400, "Choose one of these times.");
+    if ((await window.take(caller.organizationId)) !== undefined) return refuse(429, tooManyNewTokens);
+    const endsAt = new Date(Date.now() + Number(overlap) * 1_000);
+    const made = await changeToken(parts, asked, id, async (transaction, changer, token) => {
+      if (!token.isValid) return { refused: "This token has ended. Create another one." };
+      const { name, dayLimitMils, monthLimitMils, expiresAt } = token;
+      const limits = { dayMils: dayLimitMils, monthMils: monthLimitMils };
+      const scopes = allScopes.filter((scope) => token.scopes.includes(scope));
+      const terms = { tokenId: successor.data, parentId: caller.tokenId, scopes, expiresAt, ...limits };
+      const issued = await issue(transaction, changer, { ...terms, name: name ?? undefined });
+      if (!("token" in issued)) return issued;
+      const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, at: endsAt };
+      return { issued, endedAt: await endRotatedRecorded(transaction, changer, rotated) };
+    });
+    if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));
+    if ("refused" in made) return refuse(409, made.refused);
+    const { issued, endedAt } = made;
+    const note = html`It takes the place of <a href="/billing/tokens/${id}">the old one</a>, which ends on <time datetime="${endedAt.toISOString()}">${momentOf(endedAt)}</time>.`;
+    parts.account.send(asked, 200, newTokenPage(issued, note));
+  };
+}
 
 function revocation({ organizationId, token, isOwn, descendants }: TokenDetails): Html {
   return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
@@ -144,11 +207,10 @@ async function changeToken<Result>(
   { database, announce }: TokenParts,
   asked: FormRequest,
   id: string,
-  change: (transaction: Querying, changer: Change) => Promise<Result>,
+  change: (transaction: Querying, changer: Changer, token: AccountToken) => Promise<Result>,
 ): Promise<Result> {
   const result = await changeAccount(database, asked, async (transaction, changer) => {
-    await findToken(transaction, asked, id);
-    return change(transaction, changer);
+    return change(transaction, changer, await findToken(transaction, asked, id));
   });
   await announce();
   return result;

@@ -73,8 +73,7 @@ async function listView(
 /** POST /billing/tokens/create: shows the new token, only this once. */
 export function handleCreateForm(parts: TokenParts & { redis: Redis }) {
   const { account, database, redis } = parts;
-  const limitsOfDay = { requestsMax: newTokensMax, windowSeconds: newTokensWindowSeconds };
-  const window = new CountedWindow(redis, { keyPrefix: "pages:tokens:", ...limitsOfDay });
+  const window = newTokenWindow(redis);
   return async (asked: FormRequest): Promise<void> => {
     const { terms, problems } = readTokenForm(asked.form);
     const limits = readLimitFields(asked.form);
@@ -82,8 +81,7 @@ export function handleCreateForm(parts: TokenParts & { redis: Redis }) {
       account.send(asked, status, await listView(parts, asked, { values: asked.form, problems: found }));
     if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
     const retryAfterMs = await window.take(asked.caller.organizationId);
-    if (retryAfterMs !== undefined)
-      return refuse(429, { form: `An account can create at most ${newTokensMax} tokens a day. Try again tomorrow.` });
+    if (retryAfterMs !== undefined) return refuse(429, { form: tooManyNewTokens });
     const { tokenId: parentId } = asked.caller;
     const made = await changeAccount(database, asked, (transaction, changer) =>
       issue(transaction, changer, { ...terms, parentId, ...limits.change }),
@@ -94,11 +92,21 @@ export function handleCreateForm(parts: TokenParts & { redis: Redis }) {
   };
 }
 
+/** Counts the new tokens of each organization. */
+export const newTokenWindow = (redis: Redis) =>
+  new CountedWindow(redis, {
+    keyPrefix: "pages:tokens:",
+    requestsMax: newTokensMax,
+    windowSeconds: newTokensWindowSeconds,
+  });
+
+export const tooManyNewTokens = `An account can create at most ${newTokensMax} tokens a day. Try again tomorrow.`;
+
 /**
  * Issues a token with its limits, within those of its parent, or returns why not. The organization's row stays locked, so that two
  * forms never count at the same time.
  */
-async function issue(
+export async function issue(
   transaction: Querying,
   changer: Changer,
   terms: TokenTerms & { tokenId: string; parentId: string; scopes: readonly Scope[] },
@@ -194,7 +202,10 @@ const lifetimes = { "": "Never", "7": "In 7 days", "30": "In 30 days", "90": "In
 
 /** The name of each scope, and what a token with it may do. */
 const scopeLabels: Record<Scope, [name: string, rights: string]> = {
-  search: ["Search", "POST /v1/serp/search, and searches over MCP. Spends credit."],
+  search: [
+    "Search",
+    "POST /v1/serp/search, searches over MCP, and the playground with its own searches. Spends credit.",
+  ],
   usage: ["Usage", "GET /v1/usage, and usage over MCP."],
   billing: ["Account", "Sign in here, read everything, create and revoke tokens, set limits, add credit."],
   door: ["Door", "Searches at a door, with the token in the address. No other scope, and a daily limit."],
@@ -298,13 +309,13 @@ function readTokenForm(form: URLSearchParams) {
 
 const list = new Intl.ListFormat("en-GB");
 
-/** The only page that ever shows a token. The copy button appears with the script. */
-function newTokenPage({ token, tokenId, name, scopes, expiresAt }: IssuedToken): AccountView {
+/** The only page that ever shows a token. The copy button appears with the script. @param note what became of another token. */
+export function newTokenPage({ token, tokenId, name, scopes, expiresAt }: IssuedToken, note?: Html): AccountView {
   return {
     path: "/billing/tokens",
     title: "Copy the token now",
     body: html`<section class="card form" aria-label="New token">
-<p><strong>${name ?? "The token"}</strong> has the ${scopes.length === 1 ? "scope" : "scopes"} ${list.format(scopes)}. It ${expiresAt ? html`expires on ${dateOf(expiresAt)}` : "never expires"}.</p>
+<p><strong>${name ?? "The token"}</strong> has the ${scopes.length === 1 ? "scope" : "scopes"} ${list.format(scopes)}. It ${expiresAt ? html`expires on ${dateOf(expiresAt)}` : "never expires"}. ${note}</p>
 <p class="copy"><code class="secret" id="token" tabindex="0">${token}</code><button type="button" class="plain" data-copy="token" hidden>Copy</button></p>
 <p class="notice warning">This token is shown only now. Serpmill stores a hash, which cannot be turned back into the token.</p>
 <p class="row"><a class="button primary" href="/billing/tokens">I have copied it</a> <a class="button" href="/billing/tokens/${tokenId}">Limits and usage</a></p>

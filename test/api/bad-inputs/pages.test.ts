@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
+import { accountRoutes } from "../../harness/fixtures/account-routes.ts";
 import { badTexts, distorted, noUuid, unknownRequestId } from "../../harness/fixtures/bad-inputs.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
@@ -25,13 +25,8 @@ const queryFields =
     " ",
   );
 
-/** Every route of the account as it is declared, so that a new one is among them. */
-const declared = readFileSync(new URL("../../../api/billing/billing.ts", import.meta.url), "utf8").matchAll(
-  /\b(get|post)\(\s*"(\/[^"]+)"/g,
-);
-const routes = [...declared].map(([, method = "", path = ""]) => ({ method, path }));
-const pages = routes.filter(({ method }) => method === "get").map(({ path }) => path);
-const forms = routes.filter(({ method }) => method === "post").map(({ path }) => path);
+const pages = accountRoutes.filter(({ method }) => method === "get").map(({ path }) => path);
+const forms = accountRoutes.filter(({ method }) => method === "post").map(({ path }) => path);
 
 /** What makes the rest of a form right, so that its bad field is looked at. */
 const formOf = ({ organizationId, tokenId }: Organization): Record<string, string> => ({
@@ -42,7 +37,7 @@ const formOf = ({ organizationId, tokenId }: Organization): Record<string, strin
   event: newId("evt"),
 });
 const usualFields =
-  "name=a&scope=search&expires=&day=&month=&children=&dollars=5&threshold=5&ceiling=100&mils=10000&key=k&keyword=tea" +
+  "name=a&scope=search&expires=&ends=3600&day=&month=&children=&dollars=5&threshold=5&ceiling=100&mils=10000&key=k&keyword=tea" +
   "&url=https%3A%2F%2Fexample.com&location=&language=&device=&depth=&targetDomain=&format=&types=&code=&next=%2Fbilling";
 const formFields = [...new URLSearchParams(usualFields).keys(), "organization", "token", "id", "event"];
 

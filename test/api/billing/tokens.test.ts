@@ -112,6 +112,64 @@ test("a revoked token is refused everywhere; revoking the session's own token si
   expect((await visitor.get("/billing")).text).toContain('action="/billing/sign-in"');
 });
 
+test("a token is rotated in one step: its successor works at once, and it ends at the chosen time or with its own expiry", async () => {
+  const organization = await service.organization();
+  const { organizationId, tokenId: ownId } = organization;
+  const visitor = await signIn(service, organization);
+  const terms = { name: "crawler", scopes: ["search"], dayMils: 1_000, parentId: ownId } as const;
+  const old = await issue(organizationId, { ...terms, expiresInDays: 2 });
+  const rotate = (ends: string, token = old.tokenId, id = newId("tok")) =>
+    visitor.post("/billing/tokens/rotate", { organization: organizationId, token, id, ends });
+  const read = (id: string) => readFamilyMember(service.database, id, "any");
+
+  const id = newId("tok");
+  const rotated = await rotate("3600", old.tokenId, id);
+  const successor = secretOf(rotated.text);
+  expect((await rotate("3600", old.tokenId, id)).status).toBe(409);
+  for (const token of [old.token, successor]) expect((await service.search(token, { keyword: "a" })).status).toBe(200);
+  const bounds = { name: "crawler", dayLimitMils: 1_000, monthLimitMils: null, parentId: ownId };
+  expect(await read(id)).toMatchObject({ ...bounds, expiresAt: old.expiresAt });
+  const endsInMs = Number((await read(old.tokenId))?.expiresAt) - Date.now();
+  expect(endsInMs).toBeGreaterThan(3_500_000);
+  expect(endsInMs).toBeLessThan(3_600_000);
+
+  // Its own end is earlier than in a week.
+  const next = await rotate("604800", id);
+  expect(next.text).toContain(`datetime="${old.expiresAt?.toISOString()}"`);
+  expect((await read(id))?.expiresAt).toEqual(old.expiresAt);
+  await rotate("0", id);
+  await service.until(async () => (await service.search(successor, { keyword: "b" })).status === 401);
+  expect((await rotate("0", id)).status).toBe(409);
+  expect((await rotate("1", old.tokenId)).status).toBe(400);
+
+  const listed = await operator.run("audit", "list", "--org", organizationId, "--action", "token.rotated");
+  const { entries } = listed as { entries: { subject: string; actor: string }[] };
+  expect(entries.map(({ subject, actor }) => [subject, actor])).toEqual(
+    [old.tokenId, id, id].map((one) => [one, ownId]),
+  );
+});
+
+test("a rotated token of a session ends the session with it, and its successor has no right that it had not", async () => {
+  const organization = await service.organization({ scopes: ["billing"] });
+  const { organizationId, tokenId: token } = organization;
+  const visitor = await signIn(service, organization);
+  const form = { organization: organizationId, token, id: newId("tok"), ends: "0" };
+  const { text } = await visitor.post("/billing/tokens/rotate", form);
+  await service.until(async () => (await visitor.get("/billing")).text.includes("Your session has ended"));
+  const successor = secretOf(text);
+  expect((await (await signIn(service, { token: successor })).get("/billing")).text).toContain(organizationId);
+  expect((await service.search(successor, { keyword: "a" })).status).toBe(401);
+  // A token with a lower limit than another one makes no successor of that.
+  const [high, low] = await Promise.all([
+    issue(organizationId),
+    issue(organizationId, { dayMils: 5, scopes: ["billing"] }),
+  ]);
+  const limited = await signIn(service, low);
+  const refused = await limited.post("/billing/tokens/rotate", { ...form, token: high.tokenId, id: newId("tok") });
+  expect(refused.status).toBe(400);
+  expect(refused.text).toContain('id="rotate-problem"');
+});
+
 test("an account neither sees nor changes the tokens of another organization", async () => {
   const [mine, other] = [await service.organization(), await service.organization()];
   const visitor = await signIn(service, mine);
