@@ -2,6 +2,8 @@ import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
 
 const caughtBy = testFile("test/api/scopes.test.ts");
 const requireToolScope = "requireScope(mcpRequest.caller, tool);";
+const inSessionCode = (scope: string) =>
+  inCode("Sessions.callerOf", replace('caller.scopes.includes("billing")', `caller.scopes.includes(${scope})`));
 
 /** Bugs of the scopes: one entry point does not require its scope. */
 export const scopeMutants: readonly Mutant[] = [
@@ -37,16 +39,12 @@ export const scopeMutants: readonly Mutant[] = [
     name: "sign-in-without-scope",
     what: "A sign-in to the billing page requires another scope than later requests of its session.",
     caughtBy,
-    edits: [
-      inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "usage" : "billing"')),
-    ],
+    edits: [inSessionCode('response.req.path.endsWith("/sign-in") ? "usage" : "billing"')],
   },
   {
     name: "session-without-scope",
     what: "The billing page requires the scope at sign-in, and not at later requests of the session.",
     caughtBy,
-    edits: [
-      inCode("Sessions.callerOf", replace('"billing"', 'response.req.path.endsWith("/sign-in") ? "billing" : "usage"')),
-    ],
+    edits: [inSessionCode('response.req.path.endsWith("/sign-in") ? "billing" : "usage"')],
   },
 ];
