@@ -57,4 +57,5 @@ test("a search that another worker had before is disconnected if its hold says t
 test("a search is run when Redis cannot tell whether it was disconnected", async () => {
   const unreachable = new Redis(server.url, { lazyConnect: true, enableOfflineQueue: false });
   expect(await new DisconnectedSearches(unreachable).begin(newSearch(), true)).toMatchObject({ aborted: false });
+  unreachable.disconnect();
 });
