@@ -130,7 +130,7 @@ type Progress = z.infer<typeof progress>;
  * Continues the full resync for about a second, unless it is done. It stores the balance of every organization in Redis: any
  * copy may be old after a while without a leader, or when Redis restarted from an old state. Each run of maintenance does a
  * part and then its other steps. The progress is in Redis, so the next run continues there, in this worker or the next
- * leader. It expires only if no worker leads for a minute.
+ * leader. Each run of maintenance renews it, so it expires only if no worker leads for a minute.
  * @param leads renews the lease and says whether this worker still holds it. Called before each page.
  */
 export async function continueResync(context: Repairing, leads: () => Promise<boolean>): Promise<void> {
@@ -144,11 +144,13 @@ export async function continueResync(context: Repairing, leads: () => Promise<bo
     await keep(redis, at);
   }
   if (at.done !== before.done) log.info({ redisRunId: at.runId }, "stored the balances of all organizations in Redis");
-  if (before.done) await keep(redis, before);
 }
 
 async function readProgress(redis: Redis): Promise<Progress> {
-  const [runId, kept] = [await readRedisRunId(redis), await redis.get(progressKey)];
+  const [runId, kept] = await Promise.all([
+    readRedisRunId(redis),
+    redis.getex(progressKey, "PX", protocolTimes.resyncRecordMs),
+  ]);
   const known = kept ? progress.parse(JSON.parse(kept)) : undefined;
   return known?.runId === runId ? known : { runId, after: "", done: false };
 }
