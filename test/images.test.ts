@@ -71,6 +71,14 @@ test("nothing in the image imports the private servers of a developer's machine,
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 
+test("outside of a container the npm scripts give API and worker the same heap, unless NODE_OPTIONS says otherwise", () => {
+  const { scripts } = z
+    .object({ scripts: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(readSource("package.json")));
+  for (const script of ["api", "worker"])
+    expect(scripts[script]).toContain(`NODE_OPTIONS="${containerNodeOptions} $NODE_OPTIONS" exec node`);
+});
+
 describe("images:pin", () => {
   const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml"];
   let registry: RegistryStub;
