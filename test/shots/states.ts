@@ -85,7 +85,7 @@ const ofPlayground = (busy: Account, { visitor }: Account, at: At): PageState[] 
   { name: "playground-error", url: at("/playground"), visitor, act: search },
 ];
 
-const operation = (page: Page) => page.getByText("curl http").first().waitFor();
+const operation = (page: Page) => page.getByText("--retry 3 http").first().waitFor();
 
 async function openTable(page: Page): Promise<void> {
   await page.locator(".day").nth(7).hover();
