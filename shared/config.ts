@@ -66,6 +66,10 @@ function forDoors(value: RegExp, expected: string) {
     );
 }
 
+/** The patience of doors for which the operator sets none: less than that of their most impatient client. */
+const usualPatience = ["searxng=4500", "tavily=14000", "serper=9000"];
+const isOfDoor = (pair: string) => (other: string) => other.startsWith(pair.slice(0, pair.indexOf("=") + 1));
+
 /** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 function stripeSecret(...prefixes: string[]) {
   return z
@@ -227,11 +231,9 @@ const settings = z.object({
   /** Host names, each of which serves one door and nothing else: for clients that drop the path of an address. */
   COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port").default([]),
   /** Milliseconds after which a door answers with an error, because its clients give up soon. The search runs on. */
-  COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999").default([
-    "searxng=4500",
-    "tavily=14000",
-    "serper=9000",
-  ]),
+  COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999")
+    .default([])
+    .transform((pairs) => [...usualPatience.filter((usual) => !pairs.some(isOfDoor(usual))), ...pairs]),
   /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
   OPS_ALLOWED_HOSTS: hostNames,
   /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
@@ -254,7 +256,8 @@ const connected = settings
       miss("SENTINEL_PASSWORD", "SENTINEL_USERNAME");
   })
   .superRefine(({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }, check) => {
-    if (hosts.every((pair) => open.some((name) => pair.startsWith(`${name}=`)))) return;
+    const opened = (pair: string) => open.some((name) => pair.startsWith(`${name}=`));
+    if (hosts.every((pair) => !pair.includes("=") || opened(pair))) return;
     check.addIssue({ code: "custom", path: ["COMPAT_HOSTS"], message: "expected only doors that COMPAT_DOORS names" });
   })
   // API errors contain it, where a path without an origin is of no use.

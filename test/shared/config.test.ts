@@ -38,6 +38,7 @@ const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis =
   "expected a URL that begins with redis:// or rediss://, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
+const doors = "searxng, tavily, openwebui, perplexity, firecrawl, serper";
 const aProvider = "expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up";
 
 test.each([
@@ -99,6 +100,18 @@ test.each([
   { setting: "STRIPE_CHECKOUT_ORIGIN", value: "https://canary.example/pay", expected: aSafeOrigin },
   { setting: "STRIPE_CHECKOUT_ORIGIN", value: "http://canary.example", expected: aSafeOrigin },
   { setting: "STRIPE_CHECKOUT_ORIGIN", value: "canary.example", expected: aSafeOrigin },
+  { setting: "COMPAT_DOORS", value: "searxng,canary", expected: `expected a comma list of: ${doors}` },
+  {
+    setting: "COMPAT_HOSTS",
+    value: "canary.example",
+    expected: `expected a comma list of door=host name, without a port, with the doors ${doors}`,
+  },
+  { setting: "COMPAT_HOSTS", value: "tavily=canary.example", expected: "expected only doors that COMPAT_DOORS names" },
+  {
+    setting: "COMPAT_PATIENCE_MS",
+    value: "searxng=canary",
+    expected: `expected a comma list of door=milliseconds from 100 to 999999, with the doors ${doors}`,
+  },
   { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },
@@ -244,6 +257,11 @@ test("settings that a provider lacks are named in the message and in a list", ()
   const error = new MissingSettings("serper", "A", "B");
   expect(error).toMatchObject({ names: ["A", "B"] });
   expect(error.message).toMatch(/:\n {2}A: required by the provider serper\n {2}B: required by the provider serper$/);
+});
+
+test("a door whose patience is not set keeps its default, beside one whose patience is", () => {
+  const { COMPAT_PATIENCE_MS } = readConfig({ ...required, COMPAT_PATIENCE_MS: "searxng=9000, perplexity=20000" });
+  expect(COMPAT_PATIENCE_MS).toEqual(["tavily=14000", "serper=9000", "searxng=9000", "perplexity=20000"]);
 });
 
 const settingNames = () =>

@@ -66,6 +66,27 @@ test("an ordinary token in an address is refused, and so are unknown ones", asyn
   for (const unknown of [newToken(), "smk_", "x"]) expect(await ask(unknown, "tea")).toMatchObject(refused);
 });
 
+test("unknown ones are looked up apart from those of known callers", async () => {
+  const { token } = await organizationOfDoor();
+  await ask(token, "known");
+  const lookedUp = async (lane: string) => {
+    const found = await Exposition.of(service.apis[0] ?? service.workers[0] ?? { opsUrl: "" });
+    return found.value(`token_lookups_total{lane="${lane}",outcome="invalid"}`) ?? 0;
+  };
+  const before = await lookedUp("new");
+  expect((await ask(newToken(), "tea")).status).toBe(401);
+  expect(await lookedUp("new")).toBe(before + 1);
+});
+
+test("is revoked alone", async () => {
+  const { organizationId, tokenId, token } = await organizationOfDoor();
+  const issued = await operator.run("token", "issue", organizationId, "--scopes", "door", "--day", "100");
+  const { token: other } = issued as { token: string }; // As the command prints it.
+  await operator.run("token", "revoke", tokenId);
+  await service.until(async () => (await ask(token, "revoked")).status === 401);
+  expect((await ask(other, "tea")).status).toBe(200);
+});
+
 test("no log, metric or answer has it, whatever is sent", async () => {
   const { token } = await organizationOfDoor();
   const secret = token.slice(0, -7);

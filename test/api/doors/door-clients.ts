@@ -49,8 +49,31 @@ const ofRequests = ({ status, statusText, url }: Response) => `${status} Error: 
 
 type Row = Record<string, string>;
 
+/** A client that sends no token, but asks SearXNG at an address by GET. */
+const asksSearxng = (
+  client: string,
+  shows: DoorClient["shows"],
+  { path = "/search", headers = {}, fields = {} }: { path?: string; headers?: Row; fields?: Row },
+  shown: (response: Response, text: string) => string,
+): DoorClient => ({
+  client,
+  shows,
+  inAddress: true,
+  search: async ({ api, q, token }) => {
+    const query = new URLSearchParams({ q, format: "json", ...fields }).toString();
+    return (await send(`${api}/searxng/k/${token}${path}?${query}`, { headers }, shown)).results.map(ofSearxng);
+  },
+});
+
 const ofTavily = ({ title = "", url = "", content = "" }: Row): Found => ({ title, url, text: content });
 const ofSearxng = ofTavily;
+
+async function callLangchain(tool: SearxngSearch, q: string): Promise<Found[]> {
+  const text = await tool.invoke(q);
+  if (text === "No good results found.") return [];
+  const rows: { title: string; link: string; snippet: string }[] = JSON.parse(`[${text}]`);
+  return rows.map(({ title, link, snippet }) => ({ title, url: link, text: snippet }));
+}
 
 /** Calls the one search tool of an MCP server that speaks SearXNG. @returns the text that a model reads. */
 async function callMcpSearxng(address: string, q: string): Promise<string> {
@@ -74,11 +97,17 @@ export const doorClients: DoorClient[] = [
   {
     client: "@langchain/community, for SearXNG",
     shows: "code",
-    search: async ({ api, q, token }) => {
-      const text = await new SearxngSearch({ apiBase: `${api}/searxng`, headers: bearer(token) }).invoke(q);
-      if (text === "No good results found.") return [];
-      const rows: { title: string; link: string; snippet: string }[] = JSON.parse(`[${text}]`);
-      return rows.map(({ title, link, snippet }) => ({ title, url: link, text: snippet }));
+    search: ({ api, q, token }) =>
+      callLangchain(new SearxngSearch({ apiBase: `${api}/searxng`, headers: bearer(token) }), q),
+  },
+  {
+    client: "n8n, with @langchain/community (nodes/tools/ToolSearXng/ToolSearXng.node.ts at 4193d18)",
+    shows: "code",
+    inAddress: true,
+    search: ({ api, q, token }) => {
+      const headers = { accept: "application/json" };
+      const params = { numResults: 10, pageNumber: 1, language: "en", safesearch: 0 } as const;
+      return callLangchain(new SearxngSearch({ apiBase: `${api}/searxng/k/${token}`, headers, params }), q);
     },
   },
   {
@@ -102,18 +131,54 @@ export const doorClients: DoorClient[] = [
       return (await send(`${api}/searxng/search?${query}`, { headers }, ofAxios)).results.map(ofSearxng);
     },
   },
-  {
-    client: "Open WebUI, for SearXNG (backend/open_webui/retrieval/web/searxng.py at 0389737)",
-    shows: "code",
-    inAddress: true,
-    search: async ({ api, q, token }) => {
-      const fields = { q, format: "json", pageno: "1", safesearch: "1", language: "en-US", time_range: "" };
-      const query = new URLSearchParams({ ...fields, categories: "", theme: "simple", image_proxy: "0" }).toString();
-      const headers = { accept: "text/html", "accept-language": "en-US,en;q=0.5" };
-      const { results } = await send(`${api}/searxng/k/${token}/search?${query}`, { headers }, ofRequests);
-      return results.map(ofSearxng);
+  asksSearxng(
+    "Open WebUI, for SearXNG (backend/open_webui/retrieval/web/searxng.py at 0389737)",
+    "code",
+    {
+      fields: { pageno: "1", safesearch: "1", language: "en-US", time_range: "", theme: "simple", image_proxy: "0" },
+      headers: { accept: "text/html", "accept-language": "en-US,en;q=0.5" },
     },
-  },
+    ofRequests,
+  ),
+  asksSearxng(
+    "Vane, for SearXNG (src/lib/searxng.ts at 3098622)",
+    "code",
+    { fields: { engines: "reddit" } },
+    ({ statusText }) => `SearXNG error: ${statusText}`,
+  ),
+  asksSearxng(
+    "AnythingLLM, for SearXNG at the root (server/utils/agents/aibitat/plugins/web-browsing.js at 0a0354a)",
+    "code",
+    { path: "", headers: { "content-type": "application/json" } },
+    ({ status, statusText, url }) => `${status} - ${statusText}. params: ${JSON.stringify({ url })}`,
+  ),
+  asksSearxng(
+    "GPT Researcher, for SearXNG (gpt_researcher/retrievers/searx/searx.py at 0573a6d)",
+    "code",
+    { headers: { accept: "application/json" } },
+    ofRequests,
+  ),
+  asksSearxng(
+    "Firecrawl, for SearXNG (apps/api/src/search/v2/searxng.ts at 4065b8b)",
+    "status",
+    {
+      fields: { language: "en", engines: "", categories: "general", pageno: "1" },
+      headers: { "content-type": "application/json" },
+    },
+    ({ status }) => `searxng returned ${status}`,
+  ),
+  asksSearxng(
+    "Morphic, for SearXNG (lib/tools/search/providers/searxng.ts at 935a6f1)",
+    "message",
+    { fields: { categories: "general,images", time_range: "year", safesearch: "1", engines: "google,bing" } },
+    ({ status, statusText }, text) => `SearXNG API error: ${status} ${statusText} - ${text}`,
+  ),
+  asksSearxng(
+    "Dify, at the root (tools/searxng/tools/searxng_search.py at 0e82f35)",
+    "message",
+    { path: "", fields: { time_range: "day", categories: "general" } },
+    ({ status }, text) => `Error ${status}: ${text}`,
+  ),
   {
     client: "LiteLLM, for SearXNG (litellm/llms/searxng/search/transformation.py at 0cc07ba)",
     shows: "message",
@@ -121,16 +186,6 @@ export const doorClients: DoorClient[] = [
       const query = new URLSearchParams({ q, format: "json", language: "de" }).toString();
       const headers = { ...bearer(token), "content-type": "application/json" };
       return (await send(`${api}/searxng/search?${query}`, { headers }, (_, text) => text)).results.map(ofSearxng);
-    },
-  },
-  {
-    client: "Dify, at the root (tools/searxng/tools/searxng_search.py at 0e82f35)",
-    shows: "message",
-    inAddress: true,
-    search: async ({ api, q, token }) => {
-      const query = new URLSearchParams({ q, time_range: "day", format: "json", categories: "general" }).toString();
-      const shown = ({ status }: Response, text: string) => `Error ${status}: ${text}`;
-      return (await send(`${api}/searxng/k/${token}?${query}`, {}, shown)).results.map(ofSearxng);
     },
   },
   {
