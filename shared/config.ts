@@ -89,7 +89,7 @@ const onOrOff = z.enum(["on", "off"], "expected on or off");
 
 const topupUsd = { min: 1, max: 10_000 };
 
-export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo"] as const;
+export const providerNames = ["sandbox", "serpapi", "serper", "searxng", "dataforseo", "searchapi"] as const;
 export type ProviderName = (typeof providerNames)[number];
 
 /** The sandbox makes answers up, which would be sold: so it is never a default, and the message says what it does. */
@@ -162,6 +162,16 @@ const engineSettings = z.object({
   DATAFORSEO_QUESTION_CLICKS: wholeNumber(0, 4).default(0),
   /** Whether a further result of a domain, which Google shows below the first one, is a result of its own. */
   DATAFORSEO_UNGROUP_RESULTS: onOrOff.default("off"),
+  /** It is sent in a header. */
+  SEARCHAPI_API_KEY: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
+    .optional(),
+  SEARCHAPI_BASE_URL: url("http:", "https:").default("https://www.searchapi.io"),
+  /** Absent: the limit finds itself. */
+  SEARCHAPI_CONCURRENCY: providerConcurrency.optional(),
+  /** Whether an AI Overview that SearchApi only announces is fetched by a second, billed search. */
+  SEARCHAPI_AI_OVERVIEW: onOrOff.default("off"),
 });
 
 const settings = z.object({

@@ -47,7 +47,7 @@ test("answers are made up unless the shell names providers, whose keys only the 
   for (const { environment } of [api, worker]) expect(environment["SERP_PROVIDERS"]).toBe("${SERP_PROVIDERS:-sandbox}");
   const keysOf = ({ environment }: typeof api) => Object.keys(environment).filter((name) => /KEY|LOGIN/.test(name));
   expect([api, welcome, migrate].flatMap(keysOf)).toEqual([]);
-  expect(keysOf(worker)).toEqual(["SERPER_API_KEY", "DATAFORSEO_LOGIN", "SERPAPI_API_KEY"]);
+  expect(keysOf(worker)).toEqual(["SERPER_API_KEY", "DATAFORSEO_LOGIN", "SERPAPI_API_KEY", "SEARCHAPI_API_KEY"]);
 });
 
 /** The most memory that a process has used so far, its program included. */

@@ -35,6 +35,7 @@ export const capabilities = {
   serper: { mobile: false, city: true, language: listedIn(googleLanguages) },
   searxng: { mobile: false, city: false, language: canSearxngSearchIn },
   dataforseo: { mobile: true, city: true, language: listedIn(dataForSeoLanguages) },
+  searchapi: { mobile: true, city: true, language: listedIn(googleLanguages) },
 } satisfies Record<ProviderName, Capabilities>;
 
 export function canHonour(can: Capabilities, query: Query): boolean {

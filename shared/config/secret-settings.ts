@@ -17,6 +17,7 @@ export const providerSecrets = [
   "SERPER_API_KEY",
   "DATAFORSEO_LOGIN",
   "DATAFORSEO_PASSWORD",
+  "SEARCHAPI_API_KEY",
 ] as const;
 
 /** The addresses of the data stores, which contain passwords. */

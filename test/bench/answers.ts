@@ -9,6 +9,7 @@ import type { HttpProviderName } from "../harness/fixtures/made-up-answers.ts";
 import { dataforseoOmissions } from "../harness/omissions/dataforseo.ts";
 import { findLostValues, type LostValue } from "../harness/omissions/lost-values.ts";
 import { coverWith, type Omission } from "../harness/omissions/omissions.ts";
+import { searchapiOmissions } from "../harness/omissions/searchapi.ts";
 import { searxngOmissions } from "../harness/omissions/searxng.ts";
 import { serpapiOmissions } from "../harness/omissions/serpapi.ts";
 import { serperOmissions } from "../harness/omissions/serper.ts";
@@ -42,6 +43,7 @@ const omissions: Record<HttpProviderName, readonly Omission[]> = {
   serper: serperOmissions,
   searxng: searxngOmissions,
   dataforseo: dataforseoOmissions,
+  searchapi: searchapiOmissions,
 };
 
 /** Compares what each adapter extracts from answers with what they contain. */

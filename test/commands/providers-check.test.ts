@@ -70,7 +70,7 @@ test("an unknown provider or an invalid setting is refused, and no provider is c
     exitCode: 2,
     stdout: "",
     stderr:
-      "These settings are missing or wrong:\n  SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up\n",
+      "These settings are missing or wrong:\n  SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up\n",
   });
   const { exitCode, stderr } = await check(["--json"], { SERPER_API_KEY: "a secret with blanks" });
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("  SERPER_API_KEY: ") });

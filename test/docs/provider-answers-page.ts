@@ -28,6 +28,8 @@ const placement: Record<HttpProviderName, string> = {
   serper:
     "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
   searxng: "rows keep the order of Google's page; answers and panels precede them, suggestions follow them",
+  searchapi:
+    "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
   dataforseo: "items keep the order of the page; the right column follows the left one",
 };
 
@@ -36,6 +38,7 @@ const names: Record<HttpProviderName, string> = {
   serper: "Serper",
   searxng: "SearXNG",
   dataforseo: "DataForSEO",
+  searchapi: "SearchApi",
 };
 
 /** The page of the documentation about the mapping of each provider's answer. */

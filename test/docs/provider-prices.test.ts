@@ -7,7 +7,7 @@ import { contractCases } from "../worker/providers/contract-cases.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
 const providers = page("docs/operating/providers.md");
-const priced = ["serper", "dataforseo", "serpapi"] as const;
+const priced = ["serper", "dataforseo", "serpapi", "searchapi"] as const;
 
 /** What one page costs in millionths of a USD, by the adapter's reading of an answer. */
 function readPageMicroUsd(name: (typeof priced)[number]): number {

@@ -39,7 +39,8 @@ const aPostgres = "expected a URL that begins with postgres:// or postgresql://"
 const aRedis =
   "expected a URL that begins with redis:// or rediss://, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 const doors = "searxng, tavily, openwebui, perplexity, firecrawl, serper";
-const aProvider = "expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up";
+const aProvider =
+  "expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up";
 
 test.each([
   { setting: "DATABASE_URL", value: "mysql://canary:secret@host/db", expected: aPostgres },
@@ -91,6 +92,9 @@ test.each([
   { setting: "SERPAPI_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
   { setting: "SERPAPI_CACHE", value: "canary", expected: "expected on or off" },
   { setting: "SEARXNG_ENGINES", value: "canary", expected: "expected a comma list of: google, google cse" },
+  { setting: "SEARCHAPI_API_KEY", value: "canary key", expected: "expected visible ASCII characters without spaces" },
+  { setting: "SEARCHAPI_BASE_URL", value: "ftp://canary", expected: aPage },
+  { setting: "SEARCHAPI_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
   { setting: "TOPUP_URL", value: "canary", expected: "expected a URL, or a path that begins with /" },
   { setting: "PUBLIC_URL", value: "canary.example", expected: anOrigin },
   { setting: "PUBLIC_URL", value: "ftp://canary.example", expected: anOrigin },

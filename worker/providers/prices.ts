@@ -21,6 +21,8 @@ export const prices = {
   serpapi: perCall(25_000),
   /** One credit at the price of the smallest package, 50 USD for 50,000. That each page takes one is unverified. */
   serper: perCall(1_000),
+  /** One credit at the price of the smallest plan, 40 USD for 10,000. The price, and that each page takes one, are unverified. */
+  searchapi: perCall(4_000),
   /** The operator's own machines and IP addresses. */
   searxng: undefined,
   /** Live results, since 19 September 2025: dataforseo.com/pricing/serp/google-organic-serp-api. Without AI Overviews, which cost as much as a first page. */

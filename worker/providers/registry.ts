@@ -2,6 +2,7 @@ import type { EngineConfig, ProviderName } from "../../shared/config.ts";
 import type { Provider } from "./provider.ts";
 import { openDataForSeo } from "./dataforseo/dataforseo.ts";
 import { openSandbox } from "./sandbox/sandbox.ts";
+import { openSearchapi } from "./searchapi/searchapi.ts";
 import { openSearxng } from "./searxng/searxng.ts";
 import { openSerpapi } from "./serpapi/serpapi.ts";
 import { openSerper } from "./serper/serper.ts";
@@ -13,6 +14,7 @@ const providers = {
   serper: openSerper,
   searxng: openSearxng,
   dataforseo: openDataForSeo,
+  searchapi: openSearchapi,
 } satisfies Record<ProviderName, (config: EngineConfig) => Provider>;
 
 /** @throws {MissingSettings} naming the settings that the provider needs and that are not set. */

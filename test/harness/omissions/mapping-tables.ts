@@ -2,6 +2,7 @@ import { type HttpProviderName, madeUpBodies } from "../fixtures/made-up-answers
 import { readAnswer } from "../fixtures/provider-answers.ts";
 import { dataforseoOmissions } from "./dataforseo.ts";
 import { coverWith, type Omission } from "./omissions.ts";
+import { searchapiOmissions } from "./searchapi.ts";
 import { searxngOmissions } from "./searxng.ts";
 import { serpapiOmissions } from "./serpapi.ts";
 import { serperOmissions } from "./serper.ts";
@@ -13,6 +14,7 @@ export const omissions: Record<HttpProviderName, readonly Omission[]> = {
   serper: serperOmissions,
   searxng: searxngOmissions,
   dataforseo: dataforseoOmissions,
+  searchapi: searchapiOmissions,
 };
 
 /** The fields of a provider's made-up answer that reach no page although no omission covers them. */

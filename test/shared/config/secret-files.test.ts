@@ -23,6 +23,7 @@ const valid: Record<SecretSetting, string> = {
   SERPER_API_KEY: "canary",
   DATAFORSEO_LOGIN: "canary@mail.example",
   DATAFORSEO_PASSWORD: "canary",
+  SEARCHAPI_API_KEY: "canary",
   STRIPE_SECRET_KEY: "sk_test_canary12",
   STRIPE_WEBHOOK_SECRET: "whsec_canary12",
 };

@@ -36,7 +36,7 @@ test.each(["api/main.ts", "worker/main.ts", "commands/main.ts"])(
     const { exitCode, stdout, stderr } = await run(program, ["plan", "list"], environment({ SERP_PROVIDERS: "" }));
     expect(exitCode).toBe(program === "commands/main.ts" ? 2 : 1);
     expect(stdout + stderr).toContain(
-      "SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo; or sandbox, which makes answers up",
+      "SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up",
     );
   },
 );

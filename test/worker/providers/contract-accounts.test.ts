@@ -19,7 +19,7 @@ const accounts = providerNames.flatMap((name) => {
 const balancePattern = /^-?\d{1,3}(,\d{3})*(\.\d\d)? (credits|searches left|USD)$/;
 
 test("three providers have an account", () => {
-  expect(accounts.map(({ name }) => name)).toEqual(["serpapi", "serper", "dataforseo"]);
+  expect(accounts.map(({ name }) => name)).toEqual(["serpapi", "serper", "dataforseo", "searchapi"]);
 });
 
 describe.each(accounts)("the account of $name", ({ name, entry, account, expected: accountCase }) => {

@@ -152,6 +152,40 @@ const dataforseo: ContractCase = {
   wrongKey: [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }],
 };
 
+const searchapi: ContractCase = {
+  settings: { SEARCHAPI_API_KEY: "a-secret-of-searchapi", SEARCHAPI_BASE_URL: host },
+  required: ["SEARCHAPI_API_KEY"],
+  secret: { text: "a-secret-of-searchapi", in: "headers" },
+  keywordOf: ({ url }) => new URL(url).searchParams.get("q"),
+  page: {
+    search_metadata: { id: "search_1", status: "Success" },
+    search_parameters: { engine: "google", q: "garden pump" },
+    search_information: { query_displayed: "garden pump", total_results: 1_200 },
+    organic_results: rows(({ title, link }, position) => ({
+      position,
+      title,
+      link,
+      domain: "www.pumps.example",
+      displayed_link: "https://pumps.example › all",
+      snippet: "A pump.",
+      rich_snippet: { extensions: ["4.8", "(1,234)"], detected_extensions: { rating: 4.8, reviews: 1_234 } },
+      sitelinks: { inline: [{ title: "Deep well", link: "https://pumps.example/deep" }] },
+    })),
+  },
+  empty: {
+    search_metadata: { id: "search_1", status: "Success" },
+    search_parameters: { engine: "google", q: "garden pump" },
+    error: "Google didn't return any results.",
+  },
+  account: {
+    path: "/api/v1/me",
+    answer: searchapiAccount(9_870),
+    spent: searchapiAccount(0),
+    balance: "9,870 credits",
+  },
+  wrongKey: [401, { error: "Invalid API key." }],
+};
+
 const sandbox: ContractCase = {
   settings: {},
   required: [],
@@ -161,7 +195,14 @@ const sandbox: ContractCase = {
 };
 
 /** Every provider. The compiler demands an entry for a new one. */
-export const contractCases: Record<ProviderName, ContractCase> = { sandbox, serpapi, serper, searxng, dataforseo };
+export const contractCases: Record<ProviderName, ContractCase> = {
+  sandbox,
+  serpapi,
+  serper,
+  searxng,
+  dataforseo,
+  searchapi,
+};
 
 function rows(row: (found: { title: string; link: string }, position: number) => object): object[] {
   return [1, 2].map((number) => row({ title: `Pump ${number}`, link: `https://www.pumps.example/${number}` }, number));
@@ -188,6 +229,13 @@ function serpapiAccount(searchesLeft: number): object {
     this_month_usage: 4_130,
     last_hour_searches: 42,
     account_rate_limit_per_hour: 1_000,
+  };
+}
+
+function searchapiAccount(remaining_credits: number): object {
+  return {
+    account: { current_month_usage: 130, monthly_allowance: 10_000, remaining_credits },
+    api_usage: { searches_this_hour: 42, hourly_rate_limit: 2_000 },
   };
 }
 

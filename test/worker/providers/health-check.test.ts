@@ -6,8 +6,8 @@ import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
 
 const timeoutMs = 20_000;
-const overHttp = ["serpapi", "serper", "searxng", "dataforseo"] as const;
-const withAccount = ["serpapi", "serper", "dataforseo"] as const;
+const overHttp = ["serpapi", "serper", "searxng", "dataforseo", "searchapi"] as const;
+const withAccount = ["serpapi", "serper", "dataforseo", "searchapi"] as const;
 
 let stubs: ProviderStubs;
 beforeEach(async () => {
@@ -42,9 +42,11 @@ test("healthy providers are checked by the state of the account, or by a search 
     { ...healthy, provider: "serper", balance: "2,492 credits", can: { ...most, mobile: false } },
     { ...free, provider: "searxng", can: { ...most, mobile: false, cities: false } },
     { ...healthy, provider: "dataforseo", balance: "12.34 USD", can: { ...most, depthInOneCall: true } },
+    { ...healthy, provider: "searchapi", balance: "9,870 credits", can: most },
   ]);
   expect(stubs.requests.toSorted()).toEqual([
     "dataforseo GET /v3/appendix/user_data",
+    "searchapi GET /api/v1/me",
     "searxng POST /search",
     "serpapi GET /account.json",
     "serper GET /account",
@@ -70,6 +72,7 @@ test.each(withAccount)("%s is reachable and refuses wrong credentials", async (n
     SERPAPI_API_KEY: "another-key-0123456789",
     SERPER_API_KEY: "another",
     DATAFORSEO_PASSWORD: "another",
+    SEARCHAPI_API_KEY: "another",
   };
   const [check] = await checkAll([name], wrong);
   expect(check).toMatchObject({ reachable: true, credentials: "refused", balance: null });

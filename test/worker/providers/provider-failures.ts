@@ -50,6 +50,22 @@ const serpapiFailures: [status: number, error: string, kind: FailureKind][] = [
   [204, "", "unreadable"],
 ];
 
+/** SearchApi: the message distinguishes an empty account from too many searches per hour. */
+const searchapiFailures: [status: number, error: string, kind: FailureKind][] = [
+  [400, "Missing required parameter q.", "request_refused"],
+  [401, "Invalid API key.", "account_refused"],
+  [
+    429,
+    "You have used all of the searches for the month. Please upgrade your plan on SearchApi.io.",
+    "account_refused",
+  ],
+  [429, "", "rate_limited"],
+  [404, "", "request_refused"],
+  [500, "", "unavailable"],
+  [503, "", "unavailable"],
+  [204, "", "unreadable"],
+];
+
 /** SerpApi: failures with the status 200. */
 const serpapiFailuresUnder200: [json: object, kind: FailureKind][] = [
   [{ error: "Your account credit is too low, please add more credits." }, "account_refused"],
@@ -168,6 +184,12 @@ export const providerFailures: Record<ProviderName, FailureCase[]> = {
   serpapi: [
     ...serpapiFailures.map(([status, error, kind]): FailureCase => [status, { error }, kind]),
     ...serpapiFailuresUnder200.map(([json, kind]): FailureCase => [200, json, kind]),
+  ],
+  searchapi: [
+    ...searchapiFailures.map(([status, error, kind]): FailureCase => [status, { error }, kind]),
+    [200, { search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
+    [200, { search_metadata: { status: "Success" }, error: "Something else." }, "unreadable"],
+    [200, { search_metadata: { status: "Processing" } }, "timeout"],
   ],
   searxng: [
     ...searxngFailures,

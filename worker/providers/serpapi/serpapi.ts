@@ -103,7 +103,7 @@ export function openSerpapi(config: EngineConfig): Provider {
  * A country alone is sent as the location, too: without one, SerpApi may search from where its own server is. It refuses a
  * country that its list lacks; a search from there has only the country's code.
  */
-function toLocation(query: ProviderQuery): { location?: string } {
+export function toLocation(query: ProviderQuery): { location?: string } {
   const isUnlisted = !isFinerThanCountry(query.location) && unlistedCountries.has(countryOf(query.location));
   return isUnlisted ? {} : { location: googleLocationName(query) };
 }
@@ -133,7 +133,7 @@ function failureOfAnswer(status: number, json: unknown): Failure {
   const message = errorSchema.safeParse(json).data?.error ?? "";
   if (accountRefusals.test(message)) return { failure: "account_refused" };
   if (status === 400) return failureOfParameter(message);
-  return status === 200 ? failureOfSearch(json) : { failure: failureOfHttpStatus(status) };
+  return status === 200 ? failureOfSearch(json, costPerSearchMicroUsd) : { failure: failureOfHttpStatus(status) };
 }
 
 /** ``Unsupported `Atlantis` location - location parameter.``: another provider may support the location, country or language. */
@@ -143,12 +143,12 @@ function failureOfParameter(message: string): Failure {
   return { failure: "query_refused", field: parameter === "hl" ? "language" : "location" };
 }
 
-/** SerpApi charges for a search that succeeded, even if the adapter cannot read the answer. */
-function failureOfSearch(json: unknown): Failure {
+/** A search that succeeded is charged for, even if the adapter cannot read the answer. */
+export function failureOfSearch(json: unknown, costMicroUsd: number): Failure {
   const status = searchStatusSchema.safeParse(json).data?.search_metadata.status;
   if (status === "Error") return { failure: "unavailable" };
   if (status === "Queued" || status === "Processing") return { failure: "timeout" };
-  return withCost({ failure: "unreadable" }, status === "Success" ? costPerSearchMicroUsd : 0);
+  return withCost({ failure: "unreadable" }, status === "Success" ? costMicroUsd : 0);
 }
 
 /** GET /locations.json without a filter, the whole list as an array (serpapi.com/locations-api). */
