@@ -79,6 +79,7 @@ test("every setting that a page names exists", () => {
     "CHROMIUM_PATH",
     "NO_COLOR", // A convention of terminals: https://no-color.org.
     "NODE_COMPILE_CACHE", // Of Node itself.
+    "NODE_EXTRA_CA_CERTS",
     "NODE_OPTIONS",
     "CREATEROLE",
   ]);

@@ -1,0 +1,192 @@
+import { execFile } from "node:child_process";
+import { chown, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../../local/ports.ts";
+import type { LocalServer } from "../../local/local-server.ts";
+import { startPostgres } from "../../local/postgres.ts";
+import { startRedis } from "../../local/redis.ts";
+import { RunningProcess } from "../harness/processes/process.ts";
+import { run } from "../harness/processes/run.ts";
+import { Service } from "../harness/processes/service.ts";
+import { sources } from "../harness/assertions/sources.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
+import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
+import { codesIn, page, tableRows } from "./markdown.ts";
+
+/**
+ * What the page on managed services says, tried with servers as such services are: TLS with a private certificate authority, and
+ * a Redis with one password and no users.
+ */
+
+const managed = page("docs/operating/managed-services.md");
+const password = "made-up";
+const execute = promisify(execFile);
+
+// Loaded before a process: its log then names each pool of connections to Postgres that it opens, with its size.
+const reporting = `
+  import pg from ${JSON.stringify(import.meta.resolve("pg"))};
+  const { Pool } = pg;
+  pg.Pool = class extends Pool {
+    constructor(config) {
+      super(config);
+      process.stdout.write(JSON.stringify({ msg: "pool", name: config.application_name, size: config.max }) + "\\n");
+    }
+  };`;
+
+let folder: string;
+let postgres: LocalServer;
+let service: Service;
+/** What the processes need to reach the servers, but for the certificate of the authority. */
+let addresses: { DATABASE_URL: string; REDIS_URL: string };
+/** The certificate of the authority. */
+let authority: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-authority-"));
+  authority = join(folder, "authority.pem");
+  await makeCertificates();
+  const tlsPort = await freePort();
+  const files = ["--tls-cert-file", join(folder, "server.pem"), "--tls-key-file", join(folder, "server.key")];
+  const login = ["--requirepass", password, "--tls-port", String(tlsPort), "--tls-auth-clients", "no"];
+  const plain = await startRedis({ extraArgs: [...login, ...files, "--tls-ca-cert-file", authority] });
+  postgres = await startPostgres({ durable: false });
+  await encrypt(postgres.url);
+  const redis = { ...plain, url: plain.url.replace("//", `//:${password}@`) };
+  service = await Service.start({
+    apis: 0,
+    workers: 0,
+    servers: { database: await freshDatabaseIn(postgres.url), redis },
+  });
+  addresses = {
+    DATABASE_URL: `${service.processDatabaseUrl.replace("127.0.0.1", "localhost")}?sslmode=verify-full`,
+    REDIS_URL: `rediss://:${password}@localhost:${tlsPort}`,
+  };
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(reporting)}`;
+  const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS };
+  await service.startWorker(trusting);
+  await service.startApi(trusting);
+});
+afterAll(async () => {
+  await service.stop();
+  await postgres.stop();
+  await rm(folder, { recursive: true });
+});
+
+test("over TLS with a private authority, and a Redis that has only a password, a search is answered and charged", async () => {
+  const { token, organizationId } = await service.organization();
+  await service.until(async () => (await service.search(token, { keyword: "tea" }, { key: "tea" })).status === 200);
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+  const encrypted = `select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid)
+    where datname = current_database() and application_name ~ '^serpmill-(api|worker)'`;
+  const { rows } = await asOwner(service.databaseUrl, (client) => client.query(encrypted));
+  expect(rows).toEqual([{ ssl: true }]);
+});
+
+test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and without both Postgres is not trusted", async () => {
+  const listPlans = (DATABASE_URL: string) =>
+    run("commands/main.ts", ["plan", "list"], {
+      DATABASE_URL,
+      REDIS_URL: service.redisServer.url,
+      SERP_PROVIDERS: "sandbox",
+    });
+  expect(await listPlans(`${addresses.DATABASE_URL}&sslrootcert=${authority}`)).toMatchObject({ exitCode: 0 });
+  expect((await listPlans(addresses.DATABASE_URL)).stderr).toMatch(/^Failed: unable to verify the first certificate/);
+});
+
+test("a Redis whose certificate no authority vouches for is not used, and the log says why", async () => {
+  const environment = { ...addresses, SERP_PROVIDERS: "sandbox", WORKER_OPS_PORT: "0" };
+  const worker = new RunningProcess("worker/main.ts", environment);
+  const warning = await worker.line("error on the Redis connection worker");
+  await worker.destroy();
+  expect(JSON.stringify(warning["err"])).toMatch(/certificate/);
+});
+
+test("each process has the connections to Redis that the page names, the dashboard's included", async () => {
+  const { token } = await service.organization();
+  await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 200);
+  await Promise.all(service.apis.map(({ opsUrl }) => fetch(`${opsUrl}/queues`)));
+  const redis = new Redis(service.redisServer.url);
+  const lines = String(await redis.call("CLIENT", "LIST")).split("\n");
+  redis.disconnect();
+  const names = lines.map((line) => / name=serpmill-(\S+)/.exec(line)?.[1]).filter((name) => name !== undefined);
+  const codes = tableRows(managed, "connection to Redis").flatMap((row) => codesIn(row["connection to Redis"]));
+  const listed = codes.filter((code) => !code.startsWith("/"));
+  expect(names.toSorted((a, b) => a.localeCompare(b))).toEqual(listed.toSorted((a, b) => a.localeCompare(b)));
+});
+
+test("each process opens the pools of connections to Postgres that the page names, of that size", () => {
+  const opened = [...service.apis, ...service.workers].flatMap(({ lines }) =>
+    lines.flatMap(({ msg, name, size }) => (msg === "pool" ? [`${String(name)} ${String(size)}`] : [])),
+  );
+  const listed = tableRows(managed, "pool in Postgres").map(
+    (row) => `${codesIn(row["pool in Postgres"])[0]} ${row.connections}`,
+  );
+  expect(opened.toSorted((a, b) => a.localeCompare(b))).toEqual(listed.toSorted((a, b) => a.localeCompare(b)));
+});
+
+test("the connections during a roll-out follow from those of a process", () => {
+  const pools = tableRows(managed, "pool in Postgres");
+  const ofPostgres = (process: string, more: number) =>
+    pools.filter((row) => row.process === process).reduce((sum, row) => sum + Number(row.connections) + more, 0);
+  const ofRedis = (process: string) =>
+    tableRows(managed, "connection to Redis")
+      .filter((row) => row.process === process)
+      .flatMap((row) => codesIn(row["connection to Redis"]))
+      .filter((name) => !name.startsWith("/")).length;
+  const rows = tableRows(managed, "APIs");
+  expect(rows.length).toBeGreaterThan(0);
+  for (const row of rows) {
+    const [apis, workers] = [Number(row.APIs), Number(row.workers)];
+    const of = (api: number, worker: number, more = 0) =>
+      api * ofPostgres("API", more) + worker * ofPostgres("worker", more);
+    const during = (sum: (api: number, worker: number) => number) =>
+      Math.max(sum(2 * apis, workers), sum(apis, 2 * workers));
+    expect(row).toEqual({
+      APIs: String(apis),
+      workers: String(workers),
+      Postgres: String(of(apis, workers)),
+      "one at a time": String(of(apis + 1, workers)),
+      "deploy/upgrade.sh": String(during((api, worker) => of(api, worker))),
+      "every pool one more": String(during((api, worker) => of(api, worker, 1))),
+      Redis: String(during((api, worker) => api * ofRedis("API") + worker * ofRedis("worker"))),
+    });
+  }
+});
+
+test("no process keeps anything in a session of Postgres that the next transaction could miss", () => {
+  const inSessions = /\b(listen|notify) \w+|pg_(try_)?advisory_lock\(|with hold\b|temp(orary)? table/i;
+  const files = sources("{api,worker,commands,shared}/**/*.{ts,sql}").filter(({ text }) => inSessions.test(text));
+  expect(files.map(({ path }) => path)).toEqual(["shared/database/migrate.ts"]);
+});
+
+async function makeCertificates(): Promise<void> {
+  const openssl = (...args: string[]) => execute("openssl", args, { cwd: folder });
+  const newKey = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  await openssl(...newKey, "-x509", "-subj", "/CN=authority", "-keyout", "authority.key", "-out", authority);
+  await openssl(...newKey, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr");
+  await writeFile(join(folder, "names"), "subjectAltName=DNS:localhost\n");
+  const signing = ["-CA", authority, "-CAkey", "authority.key", "-CAcreateserial", "-extfile", "names"];
+  await openssl("x509", "-req", "-in", "server.csr", ...signing, "-out", "server.pem");
+}
+
+/** Makes a running Postgres accept TLS. */
+async function encrypt(ownerUrl: string): Promise<void> {
+  await asOwner(ownerUrl, async (client) => {
+    const { rows } = await client.query("select current_setting('data_directory') as data");
+    const { uid, gid } = await stat(rows[0].data);
+    for (const name of ["server.pem", "server.key"]) {
+      const copy = join(rows[0].data, name);
+      await execute("cp", [join(folder, name), copy]);
+      await chown(copy, uid, gid);
+    }
+    await client.query("alter system set ssl_cert_file = 'server.pem'");
+    await client.query("alter system set ssl_key_file = 'server.key'");
+    await client.query("alter system set ssl = on");
+    await client.query("select pg_reload_conf()");
+  });
+}
