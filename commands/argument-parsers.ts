@@ -44,6 +44,12 @@ export function parseTime(text: string): Date {
   throw new InvalidArgumentError("expected a date, or a date and time with Z or an offset: 2026-11-22T09:30Z");
 }
 
+/** Parses a calendar month. */
+export function parseMonth(text: string): string {
+  if (/^20\d\d-(0[1-9]|1[0-2])$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a month, such as 2026-10");
+}
+
 export function parseHttpUrl(text: string): string {
   if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
   throw new InvalidArgumentError("expected a URL that begins with https:// or http://");

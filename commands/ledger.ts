@@ -8,7 +8,8 @@ import { rowOf } from "../shared/database/row.ts";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
-import { parseId, parseText, parseTime, parseWholeNumber } from "./argument-parsers.ts";
+import { parseId, parseMonth, parseText, parseTime, parseWholeNumber } from "./argument-parsers.ts";
+import { checkArchive, exportMonth } from "./archive/archive.ts";
 import { formatResult } from "./format-result.ts";
 import { verifyLedger } from "./ledger-verify.ts";
 import { CommandRefused, requireOrganization } from "./refusals.ts";
@@ -56,6 +57,7 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
         { exitCode: ({ ok }) => (ok ? 0 : exitCodes.booksBroken) },
       ),
     );
+  addArchiveCommands(ledger, run);
   ledger
     .command("gaps")
     .description("list entries that Postgres lost, as Redis knew of them, until an operator closes them")
@@ -67,6 +69,24 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
     .argument("<gap>", "the gap's id", parseId("gap"))
     .requiredOption("--note <text>", "what you did about it", parseText(noteLengthMax))
     .action((gapId: string, { note }: { note: string }) => run((context) => closeGap(context, gapId, note)));
+}
+
+function addArchiveCommands(ledger: Command, run: RunCommand): void {
+  ledger
+    .command("export")
+    .description("write the entries of a month that is over to a compressed file, and its checksum; removes nothing")
+    .requiredOption("--month <month>", "the month in UTC, such as 2026-10", parseMonth)
+    .requiredOption("--out <folder>", "the folder for both files")
+    .action(({ month, out: folder }: { month: string; out: string }) =>
+      run((context) => exportMonth(context, { month, folder })),
+    );
+  ledger
+    .command("export-check")
+    .description(
+      "compare a file of ledger export with its checksum, and each line with the ledger; exit 1 if they differ",
+    )
+    .argument("<file>", "the file that ends with .ndjson.gz")
+    .action((file: string) => run((context) => checkArchive(context, file)));
 }
 
 async function listGaps(database: Database, limit: number) {

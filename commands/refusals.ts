@@ -1,3 +1,4 @@
+import { type FileHandle, open } from "node:fs/promises";
 import type { Redis } from "ioredis";
 import { type Config, StartRefused } from "../shared/config.ts";
 import { hostsOf } from "../shared/config/redis-address.ts";
@@ -24,6 +25,13 @@ export async function requireOrganization(database: Database, organizationId: st
 
 export function refuseUnknown(organizationId: string): never {
   throw new CommandRefused(`There is no organization ${organizationId}.`);
+}
+
+/** Makes a file that only the operator can read. @throws {CommandRefused} if there is one already, or none can be made. */
+export async function openNew(path: string): Promise<FileHandle> {
+  return open(path, "wx", 0o600).catch((error: unknown) => {
+    throw new CommandRefused(`Cannot create the file: ${error instanceof Error ? error.message : String(error)}.`);
+  });
 }
 
 /** @throws {CommandRefused} if the organization was erased: it never gets credit, tokens or a plan again. */

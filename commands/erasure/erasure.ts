@@ -1,4 +1,3 @@
-import { open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { recordAudit } from "../../shared/audit/audit.ts";
@@ -9,7 +8,7 @@ import { listTokens } from "../../api/tokens/tokens.ts";
 import { parseId } from "../argument-parsers.ts";
 import { suspendRecorded } from "../organizations.ts";
 import { announceIdentityChange } from "../publish-changes.ts";
-import { CommandRefused, requireOrganization, requireRedis } from "../refusals.ts";
+import { CommandRefused, openNew, requireOrganization, requireRedis } from "../refusals.ts";
 import type { CommandContext, RunCommand, Terminal } from "../run-command.ts";
 import { beginErasure, countOpen, eraseFromRedis, eraseRows, type ErasedRows } from "./erase-organization.ts";
 import { exportOrganization } from "./export-organization.ts";
@@ -66,13 +65,6 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
   } finally {
     await file?.close();
   }
-}
-
-/** @throws {CommandRefused} if there is a file already, or none can be made. */
-async function openNew(path: string) {
-  return open(path, "wx", 0o600).catch((error: unknown) => {
-    throw new CommandRefused(`Cannot create the file: ${error instanceof Error ? error.message : String(error)}.`);
-  });
 }
 
 async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }: { orgId: string; yes: boolean }) {

@@ -26,6 +26,7 @@ export const auditActions = [
   "credit.granted",
   "credit.corrected",
   "credit.topped_up",
+  "ledger.exported",
   "ledger.gap_found",
   "ledger.gap_closed",
   "auto_topup.set",

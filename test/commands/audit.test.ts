@@ -1,5 +1,7 @@
-import { hostname } from "node:os";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { hashToken } from "../../api/tokens/tokens.ts";
@@ -62,7 +64,7 @@ async function recordedBy(...args: string[]): Promise<string[]> {
 }
 
 const reading =
-  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger gaps, ledger verify, providers check, doctor, completion, search failures, webhook list, auto-topup show".split(
+  "org show, org list, org find, token list, token find, plan list, audit list, locations list, ledger list, ledger gaps, ledger verify, ledger export-check, providers check, doctor, completion, search failures, webhook list, auto-topup show".split(
     ", ",
   );
 const rawRequestId = newId("req");
@@ -74,7 +76,10 @@ test("every command that changes something leaves an entry under the operator's 
   await savedCard(service.database, orgId, 1);
   const gapId = await openGap(service.databaseUrl, orgId);
   const { namesUrl } = lists;
-  const recording = recordingCommands({ orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl });
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-archive-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const ids = { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId };
+  const recording = recordingCommands({ ...ids, namesUrl, folder });
   const named = [...Object.keys(recording), ...reading];
   expect(named.toSorted()).toEqual(
     allCommands()

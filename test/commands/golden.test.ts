@@ -1,4 +1,6 @@
-import { hostname } from "node:os";
+import { mkdtemp, rm } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { appendEntry, compressEntry } from "../../worker/raw-answers/raw-answers.ts";
@@ -23,8 +25,10 @@ let stripe: StripeStub;
 let lists: LocationStub;
 let service: Service;
 let operator: Operator;
+let folder: string;
 const named = { orgId: "", tokenId: "", token: "", searchId: "", eventId: "", gapId: "", rawId: newId("req") };
 beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "serpmill-archive-"));
   stripe = await StripeStub.start();
   lists = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
   service = await Service.start();
@@ -47,7 +51,7 @@ beforeAll(async () => {
   const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
   await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
 });
-afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close()]));
+afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close(), rm(folder, { recursive: true })]));
 
 const plan = ["--price", "5", "--limit", "60", "--window", "60", "--concurrency", "5"];
 
@@ -83,6 +87,8 @@ const argumentsOf: Record<string, () => string[]> = {
   "ledger gaps": () => [],
   "ledger gap-close": () => [named.gapId, "--note", "taken back as case 12"],
   "ledger verify": () => [],
+  "ledger export": () => ["--month", "2026-01", "--out", folder],
+  "ledger export-check": () => [join(folder, "ledger-2026-01.ndjson.gz")],
   "search show": () => [named.searchId],
   "search failures": () => ["--since", "2026-01-01"],
   "search raw": () => [named.rawId],
@@ -128,6 +134,8 @@ function settled(text: string, [word = ""]: string[]): string {
     return known;
   };
   const same = text
+    .replaceAll(folder, "FOLDER")
+    .replaceAll(/\b[0-9a-f]{64}\b/g, "0".repeat(64))
     .replaceAll(/\nGlobal Options:\n( {2}--.*\n)+/g, "")
     .replaceAll(/\b([a-z]{3,10})_[0-7][0-9a-z]{25}\b/g, idOf)
     .replaceAll(/\bsmk_[a-z0-9]{39}\b/g, `smk_${"x".repeat(39)}`)

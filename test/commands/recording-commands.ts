@@ -13,11 +13,13 @@ export interface Named {
   /** An open gap of the ledger. */
   gapId: string;
   namesUrl: string;
+  /** A folder for files. */
+  folder: string;
 }
 
 /** Each command that changes something or shows what callers searched for: how it is run, and what it records. */
 export function recordingCommands(named: Named): Record<string, { args: string[]; actions: string[] }> {
-  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl } = named;
+  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl, folder } = named;
   return {
     "org create": {
       args: ["org", "create", "--name", "Acme", "--plan", "free"],
@@ -36,6 +38,10 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
     "ledger gap-close": {
       args: ["ledger", "gap-close", gapId, "--note", "for Mrs. Smith"],
       actions: ["ledger.gap_closed"],
+    },
+    "ledger export": {
+      args: ["ledger", "export", "--month", "2026-01", "--out", folder],
+      actions: ["ledger.exported"],
     },
     "auto-topup off": {
       args: ["auto-topup", "off", orgId, "--reason", "disputed"],

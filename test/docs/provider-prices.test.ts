@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { searchCostMicroUsd } from "../../worker/providers/prices.ts";
 import { openProvider } from "../../worker/providers/registry.ts";
 import { pagesOf } from "../../shared/query/depth.ts";
+import { httpProviders } from "../harness/fixtures/provider-answers.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
@@ -38,4 +39,16 @@ test("the margin of each provider and depth follows from its price, and the defa
     }),
   );
   expect(tableRows(providers, "priced at").map((row) => Object.values(row))).toEqual(expected);
+});
+
+test("the time-out of a provider's calls is that of its adapter", () => {
+  const documented = tableRows(providers, "provider").flatMap((row) => {
+    const seconds = row["time-out of a call"];
+    return seconds === undefined ? [] : [[codesIn(row.provider)[0], seconds]];
+  });
+  const declared = httpProviders.map((name) => {
+    const { callTimeoutMs } = openProvider(name, engineConfig(contractCases[name].settings));
+    return [name, `${callTimeoutMs / 1_000} s`];
+  });
+  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(declared));
 });

@@ -1,0 +1,188 @@
+import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
+import { CommandRefused } from "../refusals.ts";
+import { readPart } from "../verification/violations.ts";
+
+const organizationsPerPage = 500;
+/** Read in one transaction, which takes a fraction of a second. */
+const entriesPerSlice = 10_000;
+
+/** What an archive has. */
+export interface MonthTotals {
+  organizations: number;
+  entries: number;
+  amountMils: number;
+}
+
+/** Entries of an organization, from one version to another, as far as one transaction reads them. */
+interface Part {
+  account: Account;
+  firstVersion: number;
+  nextVersion: number;
+}
+
+/** What was read of an organization in this month. */
+interface Account {
+  id: string;
+  firstVersion: number;
+  /** The version of its first entry after the month. */
+  nextVersion: number;
+  amountMils: number;
+  balanceBeforeMils: number;
+  balanceAfterMils: number;
+}
+
+/**
+ * A month of the ledger as lines of JSON, in slices with the totals up to there: no transaction is long, and memory is bounded.
+ * First a line with the month; then the entries of each organization, in their order, and a line with their total; at the end the
+ * totals of all. Entries never change, so a month that is over gives the same lines for ever.
+ * @throws {CommandRefused} if entries are missing, or do not add up.
+ */
+export async function* readMonthLines(
+  database: Database,
+  month: string,
+): AsyncGenerator<{ lines: string[]; totals: MonthTotals }> {
+  const totals: MonthTotals = { organizations: 0, entries: 0, amountMils: 0 };
+  yield { lines: [JSON.stringify({ kind: "ledger", month })], totals };
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const page: Page = await readAccounts(database, { month, after });
+    after = page.lastId;
+    for (const slice of slicesOf(page.accounts)) {
+      const lines = await readSlice(database, slice);
+      for (const { account, nextVersion } of slice) {
+        if (nextVersion < account.nextVersion) continue; // The next slice goes on with it.
+        totals.organizations += 1;
+        totals.entries += account.nextVersion - account.firstVersion;
+        totals.amountMils += account.amountMils;
+      }
+      yield { lines, totals };
+    }
+  }
+  yield { lines: [JSON.stringify({ kind: "end", month, ...totals })], totals };
+}
+
+/**
+ * The version with which an organization's part of the ledger begins at a time. The order of the ledger decides: an entry whose
+ * transaction began before that time, but waited for a lock, comes after others of the new month, and counts with them. No
+ * transaction waits for a minute.
+ */
+const firstSince = (time: string) => `(
+  select least(f.version, (
+    select min(e.version) from ledger_entries e where e.organization_id = o.id and e.created_at >= ${time}
+      and e.version >= first_version_since(o.id, ${time} - interval '1 minute') and e.version < f.version))
+  from (select first_version_since(o.id, ${time}) as version) f)`;
+const monthBegins = "(($1 || '-01')::timestamp at time zone 'UTC')";
+/** Of the month in `$1`. */
+export const monthEnds = "((($1 || '-01')::timestamp + interval '1 month') at time zone 'UTC')";
+
+interface Page {
+  accounts: Account[];
+  /** Undefined on the last page. */
+  lastId: string | undefined;
+}
+
+// The search for a version finds none where the ledger lacks an entry.
+const version = z.number().nullable();
+const accountRow = rowOf({ id: z.string(), firstVersion: version, nextVersion: version });
+
+async function readAccounts(database: Database, { month, after }: { month: string; after: string }): Promise<Page> {
+  const { rows } = await readPart(database, (read) =>
+    read(
+      `select o.id, ${firstSince(monthBegins)} as first_version, ${firstSince(monthEnds)} as next_version
+       from organizations o where o.id > $2 order by o.id limit ${organizationsPerPage}`,
+      [month, after],
+    ),
+  );
+  const found = rows.map((row) => {
+    const { id, firstVersion, nextVersion } = accountRow.parse(row);
+    if (firstVersion === null || nextVersion === null) refuse(id, "lacks an entry");
+    return { id, firstVersion, nextVersion, amountMils: 0, balanceBeforeMils: 0, balanceAfterMils: 0 };
+  });
+  return {
+    accounts: found.filter(({ firstVersion, nextVersion }) => firstVersion < nextVersion),
+    lastId: found.length < organizationsPerPage ? undefined : found.at(-1)?.id,
+  };
+}
+
+/** Several small ledgers in one slice, and a large one in several. */
+function* slicesOf(accounts: readonly Account[]): Generator<Part[]> {
+  let slice: Part[] = [];
+  let left = entriesPerSlice;
+  for (const account of accounts) {
+    for (let { firstVersion } = account; firstVersion < account.nextVersion; ) {
+      const nextVersion = Math.min(account.nextVersion, firstVersion + left);
+      slice.push({ account, firstVersion, nextVersion });
+      left -= nextVersion - firstVersion;
+      firstVersion = nextVersion;
+      if (left > 0) continue;
+      yield slice;
+      [slice, left] = [[], entriesPerSlice];
+    }
+  }
+  if (slice.length > 0) yield slice;
+}
+
+const entryRow = rowOf({
+  orgId: z.string(),
+  version: z.number(),
+  at: z.string(),
+  entry: z.string(),
+  amountMils: z.number(),
+  balanceAfterMils: z.number(),
+  requestId: z.string().nullable(),
+  grantId: z.string().nullable(),
+  tokenId: z.string().nullable(),
+  reason: z.string().nullable(),
+});
+
+/** Reads the entries of a slice as lines, with the total behind the last one of an organization. */
+async function readSlice(database: Database, slice: readonly Part[]): Promise<string[]> {
+  const { rows } = await readPart(database, (read) =>
+    read(
+      `select e.organization_id as org_id, e.version,
+         to_char(e.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at,
+         e.kind as entry, e.amount_mils, e.balance_after_mils, e.request_id, e.grant_id, e.token_id, e.reason
+       from unnest($1::text[], $2::bigint[], $3::bigint[]) p (id, first_version, next_version)
+       join ledger_entries e on e.organization_id = p.id collate "C" and e.version >= p.first_version and e.version < p.next_version
+       order by e.organization_id, e.version`,
+      [
+        slice.map(({ account }) => account.id),
+        slice.map(({ firstVersion }) => firstVersion),
+        slice.map(({ nextVersion }) => nextVersion),
+      ],
+    ),
+  );
+  let at = 0;
+  return slice.flatMap(({ account, firstVersion, nextVersion }) => {
+    const lines: string[] = [];
+    for (let next = firstVersion; next < nextVersion; next += 1, at += 1) {
+      const entry = entryRow.optional().parse(rows[at]);
+      if (entry?.orgId !== account.id || entry.version !== next) refuse(account.id, `lacks version ${next}`);
+      if (next === account.firstVersion) account.balanceBeforeMils = entry.balanceAfterMils - entry.amountMils;
+      account.amountMils += entry.amountMils;
+      account.balanceAfterMils = entry.balanceAfterMils;
+      lines.push(JSON.stringify({ kind: "ledger_entry", ...entry }));
+    }
+    if (nextVersion === account.nextVersion) lines.push(totalLine(account));
+    return lines;
+  });
+}
+
+function totalLine({
+  id,
+  nextVersion,
+  balanceBeforeMils,
+  amountMils,
+  balanceAfterMils,
+  firstVersion,
+}: Account): string {
+  if (balanceBeforeMils + amountMils !== balanceAfterMils) refuse(id, "does not add up");
+  const [lastVersion, entries] = [nextVersion - 1, nextVersion - firstVersion];
+  const balances = { balanceBeforeMils, amountMils, balanceAfterMils };
+  return JSON.stringify({ kind: "total", orgId: id, entries, firstVersion, lastVersion, ...balances });
+}
+
+function refuse(orgId: string, what: string): never {
+  throw new CommandRefused(`The ledger of ${orgId} ${what}. Run ledger verify --full.`);
+}
