@@ -1,0 +1,169 @@
+{{- /* The secrets of a component: each setting, with the key of the Secret that has its value. */}}
+{{- define "serpmill.secrets" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+DATABASE_URL: DATABASE_URL
+{{- if eq $component "migrate" }}
+MIGRATION_DATABASE_URL: MIGRATION_DATABASE_URL
+{{- else }}
+REDIS_URL: REDIS_URL_{{ upper $component }}
+{{- if $root.Values.secrets.sentinelPassword }}
+SENTINEL_PASSWORD: SENTINEL_PASSWORD
+{{- end }}
+{{- end }}
+{{- if and (eq $component "api") $root.Values.payments }}
+STRIPE_SECRET_KEY: STRIPE_SECRET_KEY
+STRIPE_WEBHOOK_SECRET: STRIPE_WEBHOOK_SECRET
+{{- end }}
+{{- if eq $component "worker" }}
+{{- $providers := $root.Values.settings.SERP_PROVIDERS | nospace | splitList "," }}
+{{- if has "serpapi" $providers }}
+SERPAPI_API_KEY: SERPAPI_API_KEY
+{{- end }}
+{{- if has "serper" $providers }}
+SERPER_API_KEY: SERPER_API_KEY
+{{- end }}
+{{- if has "dataforseo" $providers }}
+DATAFORSEO_LOGIN: DATAFORSEO_LOGIN
+DATAFORSEO_PASSWORD: DATAFORSEO_PASSWORD
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "serpmill.deadlineSeconds" -}}
+{{ divf (.Values.settings.SEARCH_DEADLINE_MS | default 30000) 1000 | ceil | int }}
+{{- end }}
+
+{{- /* How long a process may take to stop: docs/operating/shutdown.md. */}}
+{{- define "serpmill.stopSeconds" -}}
+{{ max 50 (add 20 (include "serpmill.deadlineSeconds" . | int)) }}
+{{- end }}
+
+{{- /* What every pod has. */}}
+{{- define "serpmill.pod" -}}
+{{- $root := index . 0 -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with $root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with $root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "serpmill.spread" -}}
+{{- $root := index . 0 -}}
+{{- $arguments := . -}}
+topologySpreadConstraints:
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: {{ $root.Values.topologySpread }}
+    matchLabelKeys: [pod-template-hash]
+    labelSelector:
+      matchLabels:
+        {{- include "serpmill.selector" $arguments | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{- /* As docker compose hardens its containers, in the words of the Pod Security Standard `restricted`. */}}
+{{- define "serpmill.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ . }}
+  runAsGroup: {{ . }}
+  fsGroup: {{ . }}
+  seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "serpmill.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- /* The image, settings and files of a program of Serpmill. */}}
+{{- define "serpmill.program" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $values := $root.Values -}}
+{{- $own := dict "api" $values.api.tag "worker" $values.worker.tag -}}
+image: {{ printf "%s:%s" $values.image.repository (get $own $component | default $values.image.tag | default $root.Chart.AppVersion) | quote }}
+imagePullPolicy: {{ $values.image.pullPolicy }}
+{{ include "serpmill.containerSecurity" $root }}
+env:
+  {{- range $setting, $key := include "serpmill.secrets" . | fromYaml }}
+  - { name: {{ $setting }}_FILE, value: /run/secrets/serpmill/{{ $key }} }
+  {{- end }}
+  {{- if ne $component "migrate" }}
+  - { name: HOST, value: 0.0.0.0 }
+  - { name: TRUSTED_PROXIES, value: {{ add 1 $values.proxy.proxiesInFront | toString | quote }} }
+  {{- if eq $component "api" }}
+  - { name: API_PORT, value: "3000" }
+  - { name: API_OPS_PORT, value: "3001" }
+  {{- else }}
+  - { name: WORKER_OPS_PORT, value: "3002" }
+  {{- end }}
+  {{- range $name, $value := $values.settings }}
+  - { name: {{ $name }}, value: {{ $value | toString | quote }} }
+  {{- end }}
+  {{- end }}
+  {{- if $values.ca.existingConfigMap }}
+  - { name: NODE_EXTRA_CA_CERTS, value: /etc/serpmill/ca/ca.crt }
+  {{- end }}
+volumeMounts:
+  - { name: secrets, mountPath: /run/secrets/serpmill, readOnly: true }
+  - { name: tmp, mountPath: /tmp }
+  {{- if $values.ca.existingConfigMap }}
+  - { name: ca, mountPath: /etc/serpmill/ca, readOnly: true }
+  {{- end }}
+{{- end }}
+
+{{- define "serpmill.volumes" -}}
+{{- $root := index . 0 -}}
+volumes:
+  - name: secrets
+    secret:
+      secretName: {{ $root.Values.secrets.existingSecret }}
+      # For the group of the pod alone.
+      defaultMode: 0440
+      items:
+        {{- range $key := include "serpmill.secrets" . | fromYaml | values | sortAlpha }}
+        - { key: {{ $key }}, path: {{ $key }} }
+        {{- end }}
+  - { name: tmp, emptyDir: { medium: Memory, sizeLimit: 64Mi } }
+  {{- with $root.Values.ca.existingConfigMap }}
+  - { name: ca, configMap: { name: {{ . }}, items: [{ key: {{ $root.Values.ca.key }}, path: ca.crt }] } }
+  {{- end }}
+{{- end }}
+
+{{- define "serpmill.probes" -}}
+# An unreachable Redis is no reason to replace a container, so only /livez decides about its life.
+startupProbe:
+  httpGet: { path: /livez, port: ops }
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: { path: /livez, port: ops }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 3
+readinessProbe:
+  httpGet: { path: /readyz, port: ops }
+  periodSeconds: 2
+  timeoutSeconds: 2
+  failureThreshold: 2
+{{- end }}

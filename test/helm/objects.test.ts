@@ -1,0 +1,246 @@
+import { parse } from "yaml";
+import { beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { protocolTimes, shutdownStepMsWith } from "../../shared/protocol-times.ts";
+import { readSource } from "../harness/assertions/sources.ts";
+import {
+  chart,
+  helm,
+  type KubernetesObject,
+  objectsIn,
+  podOf,
+  render,
+  template,
+  type ValuesFile,
+  valuesFiles,
+  valuesPath,
+  withoutHelm,
+} from "./helm.ts";
+import { typeFaultsOf } from "./type-check.ts";
+
+/** What the chart makes of values: objects that Kubernetes accepts, hardened and connected as docker compose does it. */
+
+describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
+  const { version } = z.object({ version: z.string() }).parse(JSON.parse(readSource("package.json")));
+  const rendered = new Map<ValuesFile, string>();
+  const objectsOf = (name: ValuesFile) => objectsIn(rendered.get(name) ?? "");
+  const ofKind = (name: ValuesFile, kind: string) => objectsOf(name).filter((object) => object.kind === kind);
+  const components = ["api", "worker", "proxy", "migrate"] as const;
+
+  beforeAll(async () => {
+    for (const name of valuesFiles) rendered.set(name, await template(name));
+  });
+
+  test("Helm finds no fault in the chart", async () => {
+    for (const name of valuesFiles)
+      expect(await helm("lint", "--strict", "--quiet", chart, "--values", valuesPath(name))).toBe("");
+  });
+
+  test.each(["minimal", "everything"] as const)("the objects of %s are those that were reviewed", async (name) => {
+    // The rules are compared with their files, below.
+    const texts = (rendered.get(name) ?? "").split(/^---\n/m).filter((part) => !part.includes("kind: PrometheusRule"));
+    const text = texts.join("---\n").replaceAll(version, "VERSION");
+    await expect(text).toMatchFileSnapshot(`golden/${name}.yaml`);
+  });
+
+  test("managed stores are reached in their network alone, and their certificate authority is trusted", () => {
+    const { container, volumes, ...pod } = podOf(objectsOf("managed"), "worker");
+    expect(pod).toMatchObject({ imagePullSecrets: [{ name: "registry" }] });
+    expect(container.image).toMatch(/^registry\.example\/serpmill:1\.0\.0@sha256:[0-9a-f]{64}$/);
+    const ca = { configMap: { name: "store-ca", items: [{ key: "ca.pem", path: "ca.crt" }] } };
+    expect(volumes.find(({ name }) => name === "ca")).toMatchObject(ca);
+    const mounted = container.volumeMounts.find(({ name }) => name === "ca")?.mountPath;
+    expect(container.env).toContainEqual({ name: "NODE_EXTRA_CA_CERTS", value: `${mounted}/ca.crt` });
+    const [, ...rules] = connections("managed")["worker"]?.egress ?? [];
+    const { networkPolicy } = z
+      .object({ networkPolicy: z.object({ data: z.tuple([z.unknown()]), outbound: z.tuple([z.unknown()]) }) })
+      .parse(parse(readSource(valuesPath("managed"))));
+    expect(rules).toEqual([...networkPolicy.data, ...networkPolicy.outbound]);
+  });
+
+  test.each(valuesFiles)("Kubernetes, KEDA and Prometheus' operator know every field of %s", async (name) => {
+    expect(await typeFaultsOf(objectsOf(name))).toEqual([]);
+  });
+
+  test("a field that is misspelt is found, at any depth and of any kind", async () => {
+    const misspelt = objectsOf("everything")
+      .filter(({ kind }) => /^(NetworkPolicy|ScaledObject|ServiceMonitor)$/.test(kind))
+      .map((object): KubernetesObject => {
+        const text = JSON.stringify(object).replace(/"(podSelector|metricType|scrapeTimeout)"/, '"$1s"');
+        return JSON.parse(text) as KubernetesObject; // As it was, with one name changed.
+      });
+    expect(await typeFaultsOf(misspelt)).toEqual(
+      misspelt.map(() => expect.stringMatching(/error TS\d+: .*(podSelectors|metricTypes|scrapeTimeouts)/)),
+    );
+  });
+
+  test("every container has what docker compose allows it and no more, and the user of its image", () => {
+    const user = /^USER (\d+)/m.exec(readSource("Dockerfile"))?.[1];
+    const users = { api: Number(user), worker: Number(user), migrate: Number(user), proxy: 99 };
+    for (const component of components) {
+      const { container, securityContext, ...pod } = podOf(objectsOf("minimal"), component);
+      const id = users[component];
+      expect(securityContext).toEqual({
+        runAsNonRoot: true,
+        runAsUser: id,
+        runAsGroup: id,
+        fsGroup: id,
+        seccompProfile: { type: "RuntimeDefault" },
+      });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+      });
+      expect(pod).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
+    }
+  });
+
+  test.each([500, protocolTimes.searchDeadlineDefaultMs, 45_500, protocolTimes.searchDeadlineMaxMs])(
+    "with a deadline of %d ms, every process has the time that it needs to stop",
+    async (deadlineMs) => {
+      const objects = await render("minimal", `settings.SEARCH_DEADLINE_MS=${deadlineMs}`);
+      const pods = components.slice(0, 3).map((component) => podOf(objects, component));
+      for (const { container, terminationGracePeriodSeconds = 0 } of pods) {
+        const left = terminationGracePeriodSeconds - (container.lifecycle?.preStop.sleep.seconds ?? 0);
+        expect(left * 1_000).toBeGreaterThanOrEqual(shutdownStepMsWith(deadlineMs) + 5_000);
+      }
+    },
+  );
+
+  const monitored = z.object({ spec: z.object({ groups: z.unknown() }) });
+
+  test("the rules are the shipped ones, whole", () => {
+    const rules = ofKind("everything", "PrometheusRule").map((object) => monitored.parse(object).spec);
+    expect(rules).toEqual(
+      ["objectives", "alerts"].map((name) => parse(readSource(`deploy/prometheus/${name}.yml`)) as unknown),
+    );
+  });
+
+  test("nothing is asked of KEDA or Prometheus' operator unless the values say so", () => {
+    const kinds = objectsOf("minimal").map(({ kind }) => kind);
+    expect(kinds).not.toEqual(
+      expect.arrayContaining([expect.stringMatching(/^(Scaled|ServiceM|PrometheusR|Horizontal)/)]),
+    );
+  });
+
+  test("the proxy is that of docker compose: only the DNS, the name of the APIs and their number differ", () => {
+    const config = z.object({ data: z.object({ "haproxy.cfg": z.string() }) });
+    const lines = config.parse(ofKind("everything", "ConfigMap")[0]).data["haproxy.cfg"].trimEnd().split("\n");
+    const shipped = readSource("deploy/proxy/haproxy.cfg").trimEnd().split("\n");
+    expect(lines).toHaveLength(shipped.length);
+    const differing = lines.flatMap((line, at) => (line === shipped[at] ? [] : [line.trim()]));
+    const apis =
+      "server-template api 40 serpmill-api.search.svc.cluster.local:3000 resolvers compose resolve-prefer ipv4 init-addr none";
+    expect(differing).toEqual(["parse-resolv-conf", apis, apis]);
+  });
+
+  test("the networks are those of docker compose", () => {
+    const compose = z.object({ services: z.record(z.string(), z.object({ networks: z.array(z.string()) })) });
+    const { services } = compose.parse(parse(readSource("docker-compose.yml"), { merge: true }));
+    const networks = (component: string) =>
+      (services[component]?.networks ?? []).map((name) => name.replace(/^\$.*-(\w+)\}$/, "$1"));
+    expect(Object.fromEntries(components.map((component) => [component, networks(component).toSorted()]))).toEqual({
+      api: ["data", "edge", "ops"],
+      worker: ["data", "ops", "outbound"],
+      proxy: ["edge", "ops"],
+      migrate: ["data"],
+    });
+    const dns = { to: expect.any(Array), ports: [53, 53].map((port) => expect.objectContaining({ port })) };
+    const data = { ports: [5432, 6379].map((port) => ({ protocol: "TCP", port })) };
+    const outbound = {
+      to: [{ ipBlock: expect.objectContaining({ cidr: "0.0.0.0/0" }) }, { ipBlock: { cidr: "2000::/3" } }],
+    };
+    const pods = (component: string) => [{ podSelector: { matchLabels: labelsOf(component) } }];
+    const [http, ops] = ["http", "ops"].map((port) => ({ protocol: "TCP", port }));
+    expect(connections("minimal")).toEqual({
+      api: { ingress: [{ from: pods("proxy"), ports: [http, ops] }], egress: [dns, data] },
+      worker: { ingress: undefined, egress: [dns, data, outbound] },
+      migrate: { ingress: undefined, egress: [dns, data] },
+      proxy: { ingress: [{ ports: [http] }], egress: [dns, { to: pods("api"), ports: [http, ops] }] },
+    });
+    // The peers that the values name, and payments.
+    const monitoring = [{ namespaceSelector: expect.anything(), podSelector: expect.anything() }];
+    expect(connections("everything")).toMatchObject({
+      api: { ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }], egress: [dns, data, outbound] },
+      worker: { ingress: [{ from: monitoring, ports: [ops] }] },
+      proxy: { ingress: [{ from: [{ namespaceSelector: expect.anything() }], ports: [http] }] },
+    });
+  });
+
+  const labelsOf = (component: string) => ({
+    "app.kubernetes.io/name": "serpmill",
+    "app.kubernetes.io/instance": "serpmill",
+    "app.kubernetes.io/component": component,
+  });
+  const policy = z.object({
+    spec: z.object({
+      podSelector: z.object({ matchLabels: z.looseObject({ "app.kubernetes.io/component": z.string() }) }),
+      // Both, so that what no rule allows is closed.
+      policyTypes: z.tuple([z.literal("Ingress"), z.literal("Egress")]),
+      ingress: z.array(z.unknown()).optional(),
+      egress: z.array(z.unknown()),
+    }),
+  });
+  /** What each component may be reached from, and reach. */
+  const connections = (name: ValuesFile) =>
+    Object.fromEntries(
+      ofKind(name, "NetworkPolicy").map((object) => {
+        const { podSelector, ingress, egress } = policy.parse(object).spec;
+        return [podSelector.matchLabels["app.kubernetes.io/component"], { ingress, egress }];
+      }),
+    );
+
+  test("the migration runs before the pods are replaced, and may reach its database by then", () => {
+    const hooks = objectsOf("minimal").filter(({ metadata }) => metadata.annotations?.["helm.sh/hook"]);
+    const weights = hooks.map(({ kind, metadata }) => [kind, Number(metadata.annotations?.["helm.sh/hook-weight"])]);
+    expect(Object.fromEntries(weights)).toEqual({ NetworkPolicy: -1, Job: 0 });
+    for (const { metadata } of hooks) expect(metadata.annotations?.["helm.sh/hook"]).toBe("pre-install,pre-upgrade");
+  });
+
+  test.each<[change: string, message: string]>([
+    ['image.repository=""', "image.repository: expected the repository of the image that you built"],
+    [
+      'secrets.existingSecret=""',
+      "secrets.existingSecret: expected the name of a Secret in this namespace with DATABASE_URL",
+    ],
+    ['secrets.existingSecret="Not_A_Name"', "'/secrets/existingSecret': 'Not_A_Name' does not match pattern"],
+    ['settings.SERP_PROVIDERS=""', "settings.SERP_PROVIDERS: expected a comma list of search providers"],
+    ['settings.SERPER_API_KEY="a-secret"', "'/settings': additional properties 'SERPER_API_KEY' not allowed"],
+    ['settings.API_OPS_PORT="3000"', "'/settings': additional properties 'API_OPS_PORT' not allowed"],
+    ["settings.SERPAPI_CACHE=true", "'/settings/SERPAPI_CACHE': value must be one of 'on', 'off'"],
+    ["settings.SEARCH_DEADLINE_MS=120001", "'/settings/SEARCH_DEADLINE_MS': maximum: got 120,001, want 120,000"],
+    [
+      'settings.COMPAT_HOSTS="tavily=t.example"',
+      "settings.COMPAT_HOSTS: expected only doors that settings.COMPAT_DOORS names",
+    ],
+    [
+      'settings.SENTINEL_USERNAME="serpmill"',
+      "secrets.sentinelPassword: expected true, because settings.SENTINEL_USERNAME is set",
+    ],
+    ["payments=true", "settings.PUBLIC_URL: expected the address of the API, because payments is true"],
+    ["worker.replicas=0", "'/worker/replicas': minimum: got 0, want 1"],
+    ["api.autoscaling.minReplicas=11", "api.autoscaling.maxReplicas: expected at least minReplicas"],
+    ["worker.autoscaling.enabled=true", "worker.autoscaling.prometheus: expected the address of Prometheus"],
+    ["monitoring.serviceMonitor=true", "networkPolicy.monitoring: expected the pods of Prometheus"],
+    ["networkPolicy.monitoring=[{}]", "'/networkPolicy/monitoring/0': minProperties: got 0, want 1"],
+    ["networkPolicy.outbound=[{}]", "'/networkPolicy/outbound/0': minProperties: got 0, want 1"],
+    ["api.port=3000", "'/api': additional properties 'port' not allowed"],
+  ])("%s is refused, and the message says what is expected", async (change, message) => {
+    await expect(template("minimal", change)).rejects.toThrow(message);
+  });
+
+  test("without any rule for DNS, stores and the internet, pods may connect to none", async () => {
+    const closed = await render(
+      "minimal",
+      "networkPolicy.dns=[]",
+      "networkPolicy.data=[]",
+      "networkPolicy.outbound=[]",
+    );
+    const egress = closed
+      .filter(({ kind }) => kind === "NetworkPolicy")
+      .map((object) => policy.parse(object).spec.egress);
+    expect(egress.toSorted((a, b) => a.length - b.length).map(({ length }) => length)).toEqual([0, 0, 0, 1]);
+    expect(await typeFaultsOf(closed)).toEqual([]);
+  });
+});
