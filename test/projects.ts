@@ -47,6 +47,7 @@ const long: Record<string, string> = {
     "kills a process at steps of a search and waits until others have ended it",
   "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",
   "test/helm/objects.test.ts": "downloads Helm, and compiles what it renders",
+  "test/helm/processes.test.ts": "downloads Helm, and starts what it renders",
   "test/journeys/account-tasks.test.ts": "people at work in Chromium",
   "test/journeys/containers.test.ts": "builds images, if Docker is there",
   "test/journeys/kills.test.ts": "kills and freezes processes and waits until others take over",
