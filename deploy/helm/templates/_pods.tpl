@@ -20,6 +20,9 @@ STRIPE_WEBHOOK_SECRET: STRIPE_WEBHOOK_SECRET
 {{- if has "serpapi" $providers }}
 SERPAPI_API_KEY: SERPAPI_API_KEY
 {{- end }}
+{{- if has "searchapi" $providers }}
+SEARCHAPI_API_KEY: SEARCHAPI_API_KEY
+{{- end }}
 {{- if has "serper" $providers }}
 SERPER_API_KEY: SERPER_API_KEY
 {{- end }}
