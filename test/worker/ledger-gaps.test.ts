@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { exitCodes } from "../../commands/run-command.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
@@ -14,7 +15,8 @@ import { newId } from "../../shared/ids.ts";
 import { openLog } from "../../shared/log.ts";
 import { openMetrics } from "../../shared/metrics.ts";
 import { reconcileNextPage, recordGaps } from "../../worker/reconcile.ts";
-import { readLine, runAdminHere } from "../harness/clients/admin.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
+import { type CommandResult, readLine, runAdminHere } from "../harness/clients/admin.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { createPayer } from "../harness/fixtures/payer.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -52,7 +54,7 @@ async function onPrimary(use: (database: Database) => Promise<void>): Promise<vo
 beforeAll(async () => {
   const ids: string[] = [];
   await onPrimary(async (old) => {
-    for (let made = 0; made < 6; made += 1) ids.push(await createPayer(old, 100));
+    for (let made = 0; made < 7; made += 1) ids.push(await createPayer(old, 100));
     for (const id of ids) await search(old, id, 3);
   });
   const name = (url: string) => new URL(url).pathname.slice(1);
@@ -103,7 +105,15 @@ const environment = () => ({
   SERP_PROVIDERS: "sandbox",
   OPERATOR_NAME: "ada",
 });
-const admin = (...words: string[]) => runAdminHere(words, environment());
+/** Runs a command, again if a store did not answer in the command's time, as on a busy machine. */
+async function admin(...words: string[]): Promise<CommandResult> {
+  let result = await runAdminHere(words, environment());
+  await eventually(async () => {
+    if (result.exitCode === exitCodes.outOfReach) result = await runAdminHere(words, environment());
+    return result.exitCode !== exitCodes.outOfReach;
+  });
+  return result;
+}
 
 test("a gap that charges of the new history have passed is recorded with its mils", async () => {
   const id = await loser();
@@ -193,7 +203,16 @@ test("verify and doctor name organization and mils until an operator closes the 
   expect((await verifyLedger(database, redis)).violations).toContainEqual(
     expect.objectContaining({ subject: id, found }),
   );
-  const doctor = async () => JSON.stringify(report.parse(JSON.parse((await admin("doctor")).stdout)).findings);
+  // It reports a store that does not answer in time, and ends as usual.
+  const doctor = async () => {
+    let ledger: string[] = [];
+    await eventually(async () => {
+      const { findings } = report.parse(JSON.parse((await admin("doctor")).stdout));
+      ledger = findings.filter(({ part }) => part === "ledger").map((one) => one.found);
+      return ledger.length > 0;
+    });
+    return ledger.join("\n");
+  };
   expect(await doctor()).toContain(`${id} 20 mils, ${gapId}`);
   expect(readLine((await admin("ledger", "gaps")).stdout)).toMatchObject({
     open: expect.arrayContaining([{ ...lost, gapId, orgId: id, seenAt: expect.any(String) }]),
@@ -221,6 +240,11 @@ test("verify and doctor name organization and mils until an operator closes the 
 });
 
 test("not even the owner may change or delete a gap, other than to close it", async () => {
+  const id = await loser();
+  await compare();
+  await recordGaps(context());
+  const [gap] = await gapsOf(id);
+  await database.query("select close_ledger_gap($1, 'corrected')", [gap?.gapId]);
   for (const statement of [
     "update ledger_gaps set balance_mils = 0",
     "update ledger_gaps set note = 'x', closed_at = null where closed_at is not null",
