@@ -102,35 +102,41 @@ async function measureSettling(database: Database, organizationId: string, how: 
   ];
 }
 
-/** `ledger verify` of everything, and of what is new after some more charges, with the longest transaction of each. */
+/** The first `ledger verify`, the usual one after some more charges, and that of everything. */
 async function measureVerification(database: Database, url: string, organizationId: string): Promise<Row[]> {
   const rows: Row[] = [];
-  for (const isFull of [true, false]) {
+  for (const kind of ["first", "usual", "full"] as const) {
     const endings = Array.from({ length: newCharges }, () => chargeOf(organizationId, { priceMils }));
     for (let at = 0; at < newCharges; at += batchSize)
       await decideSettlements(database, endings.slice(at, at + batchSize));
-    const { ms, longestMs, report } = await asOwner(url, (observer) => observe(observer, database, isFull));
+    const measured = await asOwner(url, (observer) => observe(observer, database, kind === "full"));
+    const { ms, longestMs, grownMb, report } = measured;
     if (!report.ok) throw new Error(`the ledger is broken: ${JSON.stringify(report.violations)}`);
-    const what = isFull ? "checking all entries" : `checking ${report.readEntries} new entries`;
+    const what = `the ${kind} check, of ${report.readEntries} entries`;
     rows.push([what, ms.toFixed(0)], [`${what}: the longest transaction`, longestMs.toFixed(0)]);
+    rows.push([`${what}: memory, in MB more than before`, grownMb.toFixed(0)]);
   }
   return rows;
 }
 
-/** Asks Postgres meanwhile for how long a transaction of the check lasts. */
+/** Asks Postgres meanwhile for how long a transaction of the check lasts, and by how much this process grows. */
 async function observe(observer: Client, database: Database, isFull: boolean) {
   const beganAtMs = performance.now();
+  const bytesBefore = process.memoryUsage.rss();
   const check = verifyLedger(database, undefined, { isFull });
   const isOver = () => Promise.race([check.then(() => true), sleep(observedEveryMs, false)]);
   let longestMs = 0;
+  let bytesMax = bytesBefore;
   while (!(await isOver())) {
     const { rows } = await observer.query(
       `select coalesce(max(extract(epoch from clock_timestamp() - xact_start)), 0)::float8 * 1000 as ms
        from pg_stat_activity where application_name = 'serpmill-bench' and state <> 'idle'`,
     );
     longestMs = Math.max(longestMs, Number(rows[0]?.ms));
+    bytesMax = Math.max(bytesMax, process.memoryUsage.rss());
   }
-  return { report: await check, ms: performance.now() - beganAtMs, longestMs };
+  const ms = performance.now() - beganAtMs;
+  return { report: await check, ms, longestMs, grownMb: (bytesMax - bytesBefore) / 1e6 };
 }
 
 async function medianMs(call: () => Promise<unknown>): Promise<string> {
