@@ -13,6 +13,7 @@ export const notShown: Record<string, string> = {
   MaintenanceFails: "it takes a bug, or data that no process writes; a test of maintenance plants such data",
   MarginNegative: "it waits for an hour, over a window of another hour",
   ProviderRowsUnreadable: "it waits for half an hour",
+  MonitoringDown: "it is about a program beside the service, which a drill needs",
   SandboxServes: "it reports a setting, not an outage",
   DiskFilling: "it takes a disk that may be filled; a file system in memory does not count",
   DiskFull: "it takes a disk that may be filled; a file system in memory does not count",

@@ -38,6 +38,8 @@ interface WatchedService {
   provider: SerperStub;
   stripe: StripeStub;
   apisToPostgres: Proxy;
+  /** Of one of the two APIs that are there at first. */
+  apiToRedis: Proxy;
   /** Of the first worker, and of the second. */
   workersToRedis: readonly [Proxy, Proxy];
   startApi: () => Promise<unknown>;
@@ -117,14 +119,16 @@ async function openWatchedService(
   const service = await Service.start({ apis: 0, workers: 0, environment, servers: { database, redis } });
   shutdown.register("service", () => service.stop());
   const apisToPostgres = await keep(startProxy(service.processDatabaseUrl));
+  const apiToRedis = await keep(startProxy(redis.url));
   const workersToRedis = [await keep(startProxy(redis.url)), await keep(startProxy(redis.url))] as const;
-  const startApi = () => service.startApi({ DATABASE_URL: apisToPostgres.url });
+  const startApi = (redisUrl = redis.url) =>
+    service.startApi({ DATABASE_URL: apisToPostgres.url, REDIS_URL: redisUrl });
   const startWorkers = () => Promise.all(workersToRedis.map(({ url }) => service.startWorker({ REDIS_URL: url })));
   // After an interruption the terminal may have stopped them, so that they never become ready.
-  const starting = startWorkers().then(() => Promise.all([startApi(), startApi()]));
+  const starting = startWorkers().then(() => Promise.all([startApi(apiToRedis.url), startApi()]));
   const { ended } = await waitFor(starting, { timeoutMs: startMsMax, signal: interrupted });
   if (ended !== "done") throw new Error("the processes were not ready in time");
-  return { service, postgres, provider, stripe, apisToPostgres, workersToRedis, startApi, startWorkers };
+  return { service, postgres, provider, stripe, apisToPostgres, apiToRedis, workersToRedis, startApi, startWorkers };
 }
 
 /** A Postgres that can be killed and started again with its data. */

@@ -1,4 +1,5 @@
 import type { RunningProcess } from "../../harness/processes/process.ts";
+import type { Proxy } from "../../harness/servers/proxy.ts";
 import { delayed, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 import type { Drill } from "../drill.ts";
 
@@ -6,6 +7,14 @@ const killAll = (processes: readonly RunningProcess[]) => Promise.all(processes.
 const signalAll = (processes: readonly RunningProcess[], signal: NodeJS.Signals) => {
   for (const process of processes) process.kill(signal);
 };
+
+/** As a network that is split: nothing arrives, and no connection is closed. @returns mends it. */
+async function silence(ways: readonly Proxy[]): Promise<() => Promise<void>> {
+  for (const way of ways) way.silence("requests", "replies");
+  return async () => {
+    for (const way of ways) way.mend();
+  };
+}
 
 const slowMs = 8_000;
 
@@ -35,12 +44,7 @@ export const processDrills: readonly Drill[] = [
     outage: "workers are up and scraped, but Redis gets no heartbeat from them",
     isTotal: true,
     expects: ["NoWorkerReports", "RedisUnreachable", "SearchesFail"],
-    begin: async ({ workersToRedis }) => {
-      for (const way of workersToRedis) way.silence("requests", "replies");
-      return async () => {
-        for (const way of workersToRedis) way.mend();
-      };
-    },
+    begin: ({ workersToRedis }) => silence(workersToRedis),
   },
   {
     name: "apis-gone",
@@ -73,14 +77,16 @@ export const processDrills: readonly Drill[] = [
     },
   },
   {
+    name: "api-cut-off",
+    outage: "one of two APIs is cut off from Redis, and everything else goes on",
+    expects: ["RedisUnreachable"],
+    begin: ({ apiToRedis }) => silence([apiToRedis]),
+  },
+  {
     name: "worker-cut-off",
-    outage: "one of two workers loses its connection to Redis",
-    expects: ["ProcessNotReady"],
-    withinMs: 600_000,
-    begin: async ({ workersToRedis: [way] }) => {
-      way.cut();
-      return async () => way.mend();
-    },
+    outage: "one of two workers is cut off from Redis, and everything else goes on",
+    expects: ["RedisUnreachable"],
+    begin: ({ workersToRedis: [way] }) => silence([way]),
   },
   {
     name: "queue-too-old",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
@@ -20,6 +21,14 @@ async function overfillRedis({ service: { redis } }: DrillStack): Promise<() => 
   return async () => void (await redis.config("SET", name, bytesMax));
 }
 
+/** Has each commit wait for a standby of this name, which there is not; none with "". */
+async function waitForStandby(databaseUrl: string, name: string): Promise<void> {
+  await asOwner(databaseUrl, async (owner) => {
+    await owner.query(`alter system set synchronous_standby_names = '${name}'`);
+    await owner.query("select pg_reload_conf()");
+  });
+}
+
 export const storeDrills: readonly Drill[] = [
   {
     name: "postgres-away",
@@ -29,6 +38,16 @@ export const storeDrills: readonly Drill[] = [
     begin: async ({ postgres }) => {
       await postgres.kill();
       return () => postgres.restart();
+    },
+  },
+  {
+    name: "standby-away",
+    outage: "the only synchronous standby of Postgres is away, so that every commit waits",
+    isTotal: true,
+    expects: ["SearchesFail"],
+    begin: async ({ service }) => {
+      await waitForStandby(service.databaseUrl, "standby_1");
+      return () => waitForStandby(service.databaseUrl, "");
     },
   },
   {
@@ -45,7 +64,7 @@ export const storeDrills: readonly Drill[] = [
     name: "redis-full",
     outage: "Redis has used up its memory",
     isTotal: true,
-    expects: ["RedisMemoryFull", "SearchesFail"],
+    expects: ["RedisMemoryFull", "SearchesFail", "ProcessNotReady"],
     begin: overfillRedis,
   },
   {
