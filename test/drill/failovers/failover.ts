@@ -9,8 +9,11 @@ export interface Failover {
   what: string;
   /** For how long searches may go unanswered at each of its steps. */
   outageMsMax: number;
-  /** From when that counts: from the first search that is not answered, or from the moment when the new primary answers. */
-  since: "outage" | "promotion";
+  /**
+   * From when that counts: from the first search that is not answered, or from the moment when the promoted primary answers,
+   * or the old one may.
+   */
+  since: "outage" | "recovery";
   /** Whether the new primary lacks the newest entries, which have to be named then. */
   losesEntries?: true;
   open: (shutdown: Shutdown) => Promise<PreparedFailover>;
@@ -25,7 +28,7 @@ export interface PreparedFailover {
 export interface FailoverStep {
   /** What happens, for the row: `once it runs again`. The first step needs none. */
   what?: string;
-  /** @returns when the new primary answered, by `performance.now()`, if it counts. Resolves when the stores have changed. */
+  /** @returns when the recovery was, by `performance.now()`, if it counts. Resolves when the stores have changed. */
   begin: () => Promise<number | undefined>;
 }
 

@@ -74,7 +74,7 @@ const met: FailoverResult = {
 
 test.each([
   { result: met, cells: ["20 of 200: 20 × 503", "4.2 s, 0.0 s once it runs again", "10 s", "yes"] },
-  { result: { ...met, since: "promotion" as const }, cells: ["10 s after the promotion", "yes"] },
+  { result: { ...met, since: "recovery" as const }, cells: ["10 s after the recovery", "yes"] },
   { result: { ...met, outages: [{ what: undefined, outageMs: 10_001 }] }, cells: ["NO: no answers for 10.0 s"] },
   {
     result: { ...met, outages: [{ what: "x", outageMs: undefined }] },

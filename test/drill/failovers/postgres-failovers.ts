@@ -10,6 +10,10 @@ import type { Failover, PreparedFailover } from "./failover.ts";
 const outageMsMax = 2_000;
 /** How far the standby lags behind. */
 const lagMs = 3_000;
+/** What waited ends first, and then the queue. */
+const backMsMax = 10_000;
+/** Longer than a search may take, and than a process waits for a query. */
+const awayMs = 30_000;
 /** No arbiter takes a server for dead that has been silent for less. */
 const silentMs = 3_000;
 
@@ -33,14 +37,14 @@ export const postgresFailovers: readonly Failover[] = [
     name: "postgres-killed",
     what: "the primary of Postgres is killed, and its synchronous standby promoted; through HAProxy",
     outageMsMax,
-    since: "promotion",
+    since: "recovery",
     open: (shutdown) => open(shutdown, { isSynchronous: true, begin: (pair) => (pair.killPrimary(), pair.promote()) }),
   },
   {
     name: "postgres-frozen",
     what: `the primary of Postgres answers nothing any more, and its synchronous standby is promoted after ${silentMs / 1_000} s; through HAProxy`,
     outageMsMax,
-    since: "promotion",
+    since: "recovery",
     open: (shutdown) =>
       open(shutdown, {
         isSynchronous: true,
@@ -52,10 +56,26 @@ export const postgresFailovers: readonly Failover[] = [
       }),
   },
   {
+    name: "postgres-standby-away",
+    what: `the only synchronous standby of Postgres does not answer for ${awayMs / 1_000} s, and nothing is promoted; through HAProxy`,
+    outageMsMax: backMsMax,
+    since: "recovery",
+    open: (shutdown) =>
+      open(shutdown, {
+        isSynchronous: true,
+        begin: async ({ replication }) => {
+          replication.silence("requests", "replies");
+          await sleep(awayMs);
+          replication.mend();
+          return performance.now();
+        },
+      }),
+  },
+  {
     name: "postgres-lagging",
     what: `the primary of Postgres is killed, and a standby promoted by hand that is ${lagMs / 1_000} s behind; through HAProxy`,
     outageMsMax,
-    since: "promotion",
+    since: "recovery",
     losesEntries: true,
     open: (shutdown) =>
       open(shutdown, {

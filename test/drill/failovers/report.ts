@@ -21,7 +21,7 @@ export function failoverReport(results: readonly FailoverResult[]): string {
       result.what,
       failedOf(result),
       result.outages.map(({ what, outageMs }) => [secondsOf(outageMs), what].filter(Boolean).join(" ")).join(", "),
-      `${result.outageMsMax / 1_000} s${result.since === "promotion" ? " after the promotion" : ""}`,
+      `${result.outageMsMax / 1_000} s${result.since === "recovery" ? " after the recovery" : ""}`,
       lostOf(result),
       String(result.restarts),
       missesOf(result).length === 0 ? "yes" : `NO: ${missesOf(result).slice(0, 3).join("; ")}`,

@@ -30,7 +30,7 @@ export async function runFailover(failover: Failover, context: FailoverContext):
       context.say(`${failover.name}: ${what ?? failover.what}`);
       const fromMs = performance.now();
       const answeredAtMs = await begin();
-      outages.push({ what, fromMs, sinceMs: failover.since === "promotion" ? answeredAtMs : undefined });
+      outages.push({ what, fromMs, sinceMs: failover.since === "recovery" ? answeredAtMs : undefined });
       await untilFlowing(stack, performance.now(), context);
     }
     await stack.searches.stop();
