@@ -56,6 +56,10 @@ function placesOfSecret(name: string): Places {
     "docker-compose.yml: no value for the API": ofApi.includes(` ${name}: ""`) && ofApi.includes(` ${name}_FILE: ""`),
     "docker-compose.yml: no value for the migration": ofMigration.includes(` ${name}: ""`),
     "deploy/passwords.sh: keys from others": passwordsLoop.split(/[ ;]/).includes(name),
+    "deploy/helm/templates/_pods.tpl: secrets of a component": readSource("deploy/helm/templates/_pods.tpl").includes(
+      `\n${name}: ${name}\n`,
+    ),
+    "docs/operating/kubernetes.md: table of the Secret": wordsIn("docs/operating/kubernetes.md", "key").includes(name),
     "docs/operating/secrets.md: table of the files": wordsIn("docs/operating/secrets.md", "file").includes(name),
   };
 }

@@ -96,6 +96,25 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     }
   });
 
+  test("each pod gets only the secrets that docker compose gives its container", async () => {
+    const compose = z.object({
+      services: z.record(z.string(), z.object({ secrets: z.array(z.string()).default([]) })),
+    });
+    const { services } = compose.parse(parse(readSource("docker-compose.yml"), { merge: true }));
+    for (const component of ["api", "worker", "migrate"] as const) {
+      const { container, volumes } = podOf(objectsOf("everything"), component);
+      const mounted = volumes.flatMap(({ secret }) => (secret?.items ?? []).map(({ key }) => key));
+      // The Redis of docker compose has no Sentinels.
+      expect(mounted.filter((key) => key !== "SENTINEL_PASSWORD").toSorted()).toEqual(
+        services[component]?.secrets.toSorted(),
+      );
+      const files = container.env.flatMap(({ value }) => /^\/run\/secrets\/serpmill\/(.+)$/.exec(value)?.[1] ?? []);
+      expect(files.toSorted()).toEqual(mounted.toSorted());
+    }
+    const given = podOf(objectsOf("minimal"), "worker").volumes.flatMap(({ secret }) => secret?.items ?? []);
+    expect(given.map(({ key }) => key)).toEqual(["DATABASE_URL", "REDIS_URL_WORKER", "SERPER_API_KEY"]);
+  });
+
   test.each([500, protocolTimes.searchDeadlineDefaultMs, 45_500, protocolTimes.searchDeadlineMaxMs])(
     "with a deadline of %d ms, every process has the time that it needs to stop",
     async (deadlineMs) => {
@@ -152,7 +171,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       to: [{ ipBlock: expect.objectContaining({ cidr: "0.0.0.0/0" }) }, { ipBlock: { cidr: "2000::/3" } }],
     };
     const pods = (component: string) => [{ podSelector: { matchLabels: labelsOf(component) } }];
-    const [http, ops] = ["http", "ops"].map((port) => ({ protocol: "TCP", port }));
+    const [http, ops, opsOfWorker] = [3_000, 3_001, 3_002].map((port) => ({ protocol: "TCP", port }));
     expect(connections("minimal")).toEqual({
       api: { ingress: [{ from: pods("proxy"), ports: [http, ops] }], egress: [dns, data] },
       worker: { ingress: undefined, egress: [dns, data, outbound] },
@@ -163,7 +182,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     const monitoring = [{ namespaceSelector: expect.anything(), podSelector: expect.anything() }];
     expect(connections("everything")).toMatchObject({
       api: { ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }], egress: [dns, data, outbound] },
-      worker: { ingress: [{ from: monitoring, ports: [ops] }] },
+      worker: { ingress: [{ from: monitoring, ports: [opsOfWorker] }] },
       proxy: { ingress: [{ from: [{ namespaceSelector: expect.anything() }], ports: [http] }] },
     });
   });
