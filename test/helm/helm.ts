@@ -106,7 +106,9 @@ const container = z.looseObject({
 });
 const volume = z.looseObject({
   name: z.string(),
-  secret: z.looseObject({ items: z.array(z.object({ key: z.string(), path: z.string() })) }).optional(),
+  secret: z
+    .looseObject({ secretName: z.string(), items: z.array(z.object({ key: z.string(), path: z.string() })) })
+    .optional(),
 });
 const pod = z.looseObject({
   containers: z.tuple([container]),

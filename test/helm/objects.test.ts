@@ -1,8 +1,12 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { parse } from "yaml";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { protocolTimes, shutdownStepMsWith } from "../../shared/protocol-times.ts";
+import { page } from "../docs/markdown.ts";
 import { readSource } from "../harness/assertions/sources.ts";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import {
   chart,
   helm,
@@ -181,7 +185,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     // The peers that the values name, and payments.
     const monitoring = [{ namespaceSelector: expect.anything(), podSelector: expect.anything() }];
     expect(connections("everything")).toMatchObject({
-      api: { ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }], egress: [dns, data, outbound] },
+      api: { ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }], egress: [dns, {}, outbound] },
       worker: { ingress: [{ from: monitoring, ports: [opsOfWorker] }] },
       proxy: { ingress: [{ from: [{ namespaceSelector: expect.anything() }], ports: [http] }] },
     });
@@ -217,6 +221,25 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     for (const { metadata } of hooks) expect(metadata.annotations?.["helm.sh/hook"]).toBe("pre-install,pre-upgrade");
   });
 
+  test("who follows the page installs what it says: its values render, and its Secret has what the pods mount", async () => {
+    const { text } = page("docs/operating/kubernetes.md");
+    // They are indented, as steps of a list.
+    const blocks = [...text.matchAll(/^ {3}```\w+\n([\s\S]*?)^ {3}```$/gm)].map(([, block = ""]) => block);
+    const textOf = (word: string) => blocks.find((block) => block.includes(word)) ?? "";
+    const folder = await GuardedFolder.create("serpmill-values-");
+    onTestFinished(() => folder.remove());
+    const path = join(folder.path, "values.yaml");
+    await writeFile(path, textOf("existingSecret:"));
+    const objects = objectsIn(await helm("template", "serpmill", chart, "--namespace=search", `--values=${path}`));
+    const [, name] = /create secret generic (\S+)/.exec(textOf("create secret")) ?? [];
+    const keys = [...textOf("create secret").matchAll(/--from-literal=(\w+)=/g)].map(([, key]) => key);
+    const mounted = (["api", "worker", "migrate"] as const).flatMap((component) =>
+      podOf(objects, component).volumes.flatMap(({ secret }) => (secret ? [secret] : [])),
+    );
+    expect(new Set(mounted.map(({ secretName }) => secretName))).toEqual(new Set([name]));
+    expect(new Set(mounted.flatMap(({ items }) => items.map(({ key }) => key)))).toEqual(new Set(keys));
+  });
+
   test.each<[change: string, message: string]>([
     ['image.repository=""', "image.repository: expected the repository of the image that you built"],
     [
@@ -225,6 +248,8 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     ],
     ['secrets.existingSecret="Not_A_Name"', "'/secrets/existingSecret': 'Not_A_Name' does not match pattern"],
     ['settings.SERP_PROVIDERS=""', "settings.SERP_PROVIDERS: expected a comma list of search providers"],
+    ["settings={}", "settings.SERP_PROVIDERS: expected a comma list of search providers"],
+    ["settings.SERP_PROVIDERS=5", "'/settings/SERP_PROVIDERS': got number, want string"],
     ['settings.SERPER_API_KEY="a-secret"', "'/settings': additional properties 'SERPER_API_KEY' not allowed"],
     ['settings.API_OPS_PORT="3000"', "'/settings': additional properties 'API_OPS_PORT' not allowed"],
     ["settings.SERPAPI_CACHE=true", "'/settings/SERPAPI_CACHE': value must be one of 'on', 'off'"],
@@ -247,6 +272,10 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     ["api.port=3000", "'/api': additional properties 'port' not allowed"],
   ])("%s is refused, and the message says what is expected", async (change, message) => {
     await expect(template("minimal", change)).rejects.toThrow(message);
+  });
+
+  test("without any values, the message names the first that is required", async () => {
+    await expect(helm("template", "serpmill", chart)).rejects.toThrow("image.repository: expected the repository");
   });
 
   test("without any rule for DNS, stores and the internet, pods may connect to none", async () => {

@@ -19,8 +19,10 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{- /* Every template begins with it, so the values are checked before any is used. */}}
 {{- define "serpmill.metadata" -}}
 {{- $root := index . 0 -}}
+{{- include "serpmill.check" $root -}}
 name: {{ include "serpmill.name" $root }}-{{ index . 1 }}
 namespace: {{ $root.Release.Namespace }}
 labels:
