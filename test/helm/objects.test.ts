@@ -274,6 +274,28 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     await expect(template("minimal", change)).rejects.toThrow(message);
   });
 
+  test("the first step of an upgrade replaces workers and no API, the first of a rollback APIs and no worker", async () => {
+    const podsWith = async (...tags: string[]) => {
+      const objects = await render("minimal", ...tags);
+      return { api: podOf(objects, "api"), worker: podOf(objects, "worker") };
+    };
+    const before = await podsWith('image.tag="0.1.0"');
+    const between = await podsWith('image.tag="0.2.0"', 'api.tag="0.1.0"');
+    const after = await podsWith('image.tag="0.2.0"');
+    expect(between.api).toEqual(before.api);
+    expect(between.worker).toEqual(after.worker);
+    expect(after.worker).not.toEqual(before.worker);
+  });
+
+  test("a packaged chart has the shared files in it", async () => {
+    const folder = await GuardedFolder.create("serpmill-chart-");
+    onTestFinished(() => folder.remove());
+    await helm("package", chart, "--destination", folder.path);
+    const path = join(folder.path, `serpmill-${version}.tgz`);
+    const values = `--values=${valuesPath("everything")}`;
+    expect(await helm("template", "serpmill", path, "--namespace=search", values)).toBe(rendered.get("everything"));
+  });
+
   test("without any values, the message names the first that is required", async () => {
     await expect(helm("template", "serpmill", chart)).rejects.toThrow("image.repository: expected the repository");
   });
