@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { type AuditAction, auditActions, readAudit, type StoredAuditEntry } from "../shared/audit/audit.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
-import { formatResult } from "./format-result.ts";
+import type { FormatResult } from "./format-result.ts";
 import type { RunCommand } from "./run-command.ts";
 
 const entriesDefault = 100;
@@ -30,10 +30,10 @@ export function addAuditCommands(program: Command, run: RunCommand): void {
 }
 
 /** The columns that fit a terminal, with what was changed as one text. */
-function toText({ entries }: { entries: StoredAuditEntry[] }, columns: number): string {
+function toText({ entries }: { entries: StoredAuditEntry[] }, format: FormatResult): string {
   const shown = entries.map(({ at, actor, action, orgId, subject, before, after }) => {
     const changed = before && after ? { before, after } : (after ?? before);
     return { at, actor, action, of: subject ?? orgId, changed };
   });
-  return formatResult({ entries: shown }, columns);
+  return format({ entries: shown });
 }

@@ -4,7 +4,7 @@ import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-t
 import { type AutoTopup, readAutoTopup } from "../api/auto-topups/auto-topup.ts";
 import { listNewestPayments, type ListedPayment } from "../api/auto-topups/payments.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
-import { formatResult } from "./format-result.ts";
+import type { FormatResult } from "./format-result.ts";
 import { requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
@@ -61,11 +61,11 @@ function stateOf(known: AutoTopup | undefined): "on" | "off" | "paused" {
 }
 
 /** What is needed to find a payment at Stripe. */
-function toText({ payments, ...settings }: { payments: ListedPayment[] }, columns: number): string {
+function toText({ payments, ...settings }: { payments: ListedPayment[] }, format: FormatResult): string {
   const shown = payments.map(({ askedAt, mils, state, failure, paymentId, paymentIntentId }) => {
     return { askedAt, mils, state, failure, paymentId, paymentIntentId };
   });
-  return formatResult({ ...settings, payments: shown }, columns);
+  return format({ ...settings, payments: shown });
 }
 
 async function off({ database, actor }: CommandContext, organizationId: string, reason: SwitchOffReason) {

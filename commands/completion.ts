@@ -39,7 +39,7 @@ function candidatesOf(command: Command, path: string): Candidates[] {
   const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
   const options = command.options.flatMap(({ long }) => long ?? []);
   const names = command.commands.map((child) => child.name());
-  const words = (isCommand ? [...choices, "--help", "--json", ...options] : names).join(" ");
+  const words = (isCommand ? [...choices, "--help", "--json", "--usd", ...options] : names).join(" ");
   return [
     { path, isCommand, words },
     ...command.commands.flatMap((child) => candidatesOf(child, `${path} ${child.name()}`)),

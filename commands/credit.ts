@@ -11,6 +11,7 @@ import { creditCheckoutSession } from "../api/topups/checkout.ts";
 import type { PaymentOutcome } from "../api/topups/credit-payment.ts";
 import { openStripe, stripeErrorFields } from "../api/topups/stripe.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import { parseMils } from "./money.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased, refuseUnknown } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
@@ -32,12 +33,14 @@ interface ChangeOptions {
 }
 
 export function addCreditCommands(program: Command, run: RunCommand): void {
-  const credit = program.command("credit").description("credit of organizations, in mils (1 mil = 1/1000 USD)");
+  const credit = program
+    .command("credit")
+    .description("credit of organizations, in mils (1 mil = 1/1000 USD), or in dollars with --usd");
   credit
     .command("grant")
     .description("add credit to an organization")
     .argument("<org>", "the organization's id", parseId("org"))
-    .argument("<mils>", "the amount", parseWholeNumber(1))
+    .argument("<mils>", "the amount", parseMils(program, 1))
     .option("--id <grant>", "an id of your choice; repeats under it count once", parseText(noteLengthMax))
     .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
     .action((orgId: string, mils: number, { id: grantId = newId("grant"), reason }: ChangeOptions) =>
@@ -54,7 +57,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
       "Correct an organization's balance: a positive amount adds credit, a negative one takes it away, never below 0. A correction does not count as spending. Searches that are running may then fail for lack of credit.",
     )
     .argument("<org>", "the organization's id", parseId("org"))
-    .argument("<mils>", "the amount, such as 500 or -500", parseWholeNumber(-Number.MAX_SAFE_INTEGER))
+    .argument("<mils>", "the amount, such as 500 or -500", parseMils(program, -Number.MAX_SAFE_INTEGER))
     .requiredOption("--reason <text>", "the reason, for the ledger and the account's history", parseText(noteLengthMax))
     .option("--id <correction>", "an id of your choice; repeats under it count once", parseText(noteLengthMax))
     .action((orgId: string, mils: number, { id = newId("correction"), reason }: ChangeOptions, command: Command) => {
@@ -141,7 +144,7 @@ async function refuseAnotherAmount(
   const usedMils = await readGrantMils(transaction, kind, id);
   if (usedMils === mils) return;
   throw new CommandRefused(
-    `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils}. Nothing was changed. If this is another ${kind}, choose another id.`,
+    `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils} mils. Nothing was changed. If this is another ${kind}, choose another id.`,
   );
 }
 

@@ -14,6 +14,7 @@ import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../shared/redis/clock.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import type { ProviderHealth } from "../worker/providers/health-check.ts";
+import { inAskedUnit } from "./money.ts";
 import { describeLoss, marginsOf } from "./plans.ts";
 import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type Terminal } from "./run-command.ts";
 
@@ -38,18 +39,41 @@ interface Finding {
   found: string;
   /** How to fix it; null if there is nothing to do. */
   advice: string | null;
+  /** The page of the documentation about it; null if there is nothing to do. */
+  docs: string | null;
 }
 
-const ok = (part: Finding["part"], found: string): Finding => ({ part, state: "ok", found, advice: null });
-const findingOf = (state: Finding["state"]) => (part: Finding["part"], found: string, advice: string) =>
-  ({ part, state, found, advice }) satisfies Finding;
+/** Where the documentation has each part, for findings that name no other page. */
+const pageOf: Record<Finding["part"], string> = {
+  settings: "docs/operating/configuration.md",
+  postgres: "docs/operating/datastores.md#postgres",
+  ledger: "docs/operating/runbook.md#ledgergap",
+  redis: "docs/operating/datastores.md#redis",
+  clocks: "docs/operating/deploying.md#scaling",
+  workers: "docs/operating/runbook.md#noworkerreports",
+  providers: "docs/operating/providers.md#checking-providers",
+  plans: "docs/operating/providers.md#prices-and-margin-by-depth",
+};
+const users = "docs/operating/datastores.md#users";
+const migrationsPage = "docs/operating/upgrading.md#migrations";
+
+const ok = (part: Finding["part"], found: string): Finding => ({ part, state: "ok", found, advice: null, docs: null });
+const findingOf =
+  (state: Finding["state"]) =>
+  (part: Finding["part"], found: string, advice: string, docs = pageOf[part]): Finding => ({
+    part,
+    state,
+    found,
+    advice,
+    docs,
+  });
 const warning = findingOf("warning");
 const failure = findingOf("error");
 
-/** A line for each finding, and below it the advice. */
+/** A line for each finding, and below it the advice and its page. */
 function formatFindings(findings: readonly Finding[]): string {
-  const line = ({ part, state, found, advice }: Finding) =>
-    `${state.padEnd(7)}  ${part.padEnd(9)}  ${found}\n${advice === null ? "" : `                    → ${advice}\n`}`;
+  const line = ({ part, state, found, advice, docs }: Finding) =>
+    `${state.padEnd(7)}  ${part.padEnd(9)}  ${found}\n${advice === null ? "" : `                    → ${advice}\n                      ${docs}\n`}`;
   return findings.map(line).join("");
 }
 
@@ -67,7 +91,7 @@ export function addDoctorCommand(
     )
     .addHelpText("after", "\nExits with 0 if searches can be served, warnings included, and with 1 otherwise.")
     .action(async () => {
-      const toText = ({ findings }: Report) => formatFindings(findings);
+      const toText = ({ findings }: Report) => inAskedUnit(program, formatFindings(findings));
       const exitCode = ({ ok: isServing }: Report) => (isServing ? 0 : exitCodes.refused);
       const wrong = wrongSettings(terminal);
       if (wrong.length === 0) return run(examine, { toText, exitCode });
@@ -82,7 +106,7 @@ function wrongSettings({ environment }: Terminal): Finding[] {
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.lines.map((line) => failure("settings", line, "See docs/operating/configuration.md."));
+    return error.lines.map((line) => failure("settings", line, "Correct this setting."));
   }
 }
 
@@ -155,10 +179,10 @@ async function examineMigrations(database: Database): Promise<Finding> {
   if (applied === newest) return ok("postgres", `migrations up to date (${newest})`);
   if (applied > newest) {
     const advice = "Upgrade the processes, or see the changelog about rolling back.";
-    return warning("postgres", `migration ${applied} is of a newer version`, advice);
+    return warning("postgres", `migration ${applied} is of a newer version`, advice, migrationsPage);
   }
   const pending = numbers.filter((number) => number > applied).length;
-  return failure("postgres", `pending migrations: ${pending}`, "Run npm run migrate.");
+  return failure("postgres", `pending migrations: ${pending}`, "Run npm run migrate.", migrationsPage);
 }
 
 async function readNewestMigration(database: Database): Promise<number> {
@@ -180,7 +204,7 @@ async function examineRole(database: Database): Promise<Finding> {
        and proname in ('decide_searches', 'charge_alone', 'limit_organization', 'limit_token', 'reverse_charges', 'grant_credit', 'correct_credit', 'topup')`,
   );
   if (refusedRow.parse(rows[0]).refused === 0) return ok("postgres", "the role serpmill has its privileges");
-  return failure("postgres", "the role serpmill lacks privileges", "Run npm run migrate, which repairs them.");
+  return failure("postgres", "the role serpmill lacks privileges", "Run npm run migrate, which repairs them.", users);
 }
 
 async function examineLogin(database: Database): Promise<Finding> {
@@ -190,14 +214,15 @@ async function examineLogin(database: Database): Promise<Finding> {
   } finally {
     client.release();
   }
-  const advice = "Give the processes their own login: docs/operating/datastores.md#users";
-  return warning("postgres", "the login can do more than the processes need", advice);
+  const advice = "Give the processes a login of their own.";
+  return warning("postgres", "the login can do more than the processes need", advice, users);
 }
 
 function describeRefusal(error: unknown): Finding {
   const message = error instanceof Error ? error.message : String(error);
   if (/role "serpmill" does not exist|permission denied/.test(message)) {
-    return failure("postgres", message, "Run npm run migrate, which creates or repairs the role and its privileges.");
+    const advice = "Run npm run migrate, which creates or repairs the role and its privileges.";
+    return failure("postgres", message, advice, users);
   }
   const advice = "Check DATABASE_URL, and that the server runs and is reachable.";
   return failure("postgres", message || "unreachable", advice);
@@ -236,8 +261,7 @@ function readInfo(text: string): Info {
 function examineRedisVersion(info: Info): Finding {
   const valkey = info("valkey_version");
   const name = valkey === "" ? `Redis ${info("redis_version")}` : `Valkey ${valkey}`;
-  if (info("redis_mode") === "cluster")
-    return failure("redis", `${name}, a cluster`, "Use a single Redis or Valkey: docs/operating/datastores.md#redis");
+  if (info("redis_mode") === "cluster") return failure("redis", `${name}, a cluster`, "Use a single Redis or Valkey.");
   if (info("role") !== "master")
     return failure("redis", `${name}, a read-only replica`, "Point REDIS_URL to the primary.");
   if (Number.parseInt(info("redis_version"), 10) >= oldestVersions.redis) return ok("redis", name);
@@ -252,22 +276,21 @@ function examineEviction(info: Info): Finding {
       `evicts keys (${policy})`,
       "Set maxmemory-policy noeviction. Each evicted key loses a hold or an answer.",
     );
-  if (max === 0) return warning("redis", "has no maxmemory", "Set maxmemory: docs/operating/datastores.md#redis");
+  if (max === 0) return warning("redis", "has no maxmemory", "Set maxmemory.");
   const found = `evicts nothing, uses ${Math.round((100 * used) / max)} % of maxmemory`;
   if (used < almostFull * max) return ok("redis", found);
   return warning("redis", found, "Raise maxmemory: a full Redis rejects new searches.");
 }
 
 function examinePersistence(info: Info): Finding {
-  if (info("aof_enabled") !== "1")
-    return warning("redis", "keeps no append-only file", "Set appendonly yes: docs/operating/datastores.md#redis");
+  if (info("aof_enabled") !== "1") return warning("redis", "keeps no append-only file", "Set appendonly yes.");
   if (info("aof_last_write_status") === "ok") return ok("redis", "keeps an append-only file");
   return failure("redis", "cannot write its append-only file", "Check the log of Redis. Its disk may be full.");
 }
 
 function examinePassword(url: string): Finding {
   if (readRedisAddress(url)?.password !== undefined) return ok("redis", "requires a password");
-  return warning("redis", "requires no password", "Give it users: docs/operating/datastores.md#users");
+  return warning("redis", "requires no password", "Give it users with passwords.", users);
 }
 
 /** @param aheadMs by how much each clock is ahead of this machine's. */
@@ -303,12 +326,17 @@ async function examineProviders(config: EngineConfig): Promise<Finding[]> {
 
 function examineProvider({ provider, problem, balance }: ProviderHealth, isServed: boolean): Finding {
   if (problem !== null) {
-    const advice = `See npm run admin -- providers check, and docs/operating/providers.md.`;
+    const advice = "Run npm run admin -- providers check.";
     const found = `${provider} ${problem}`;
     return isServed ? warning("providers", found, advice) : failure("providers", found, advice);
   }
   if (provider === "sandbox")
-    return warning("providers", "sandbox makes answers up", "Set SERP_PROVIDERS before you charge for answers.");
+    return warning(
+      "providers",
+      "sandbox makes answers up",
+      "Set SERP_PROVIDERS before you charge for answers.",
+      "docs/operating/providers.md#choosing",
+    );
   return ok("providers", balance === null ? provider : `${provider}, ${balance} left`);
 }
 
@@ -317,7 +345,7 @@ async function examineGaps(database: Database): Promise<Finding[]> {
   const { gaps, organizations, mils } = await countOpenGaps(database);
   if (gaps === 0) return [ok("ledger", "no entries were lost")];
   const shown = await listOpenGaps(database, gapsShownMax);
-  const advice = "See npm run admin -- ledger gaps, and docs/operating/runbook.md#ledgergap.";
+  const advice = "List them with npm run admin -- ledger gaps, and decide each.";
   const all = `entries of ${organizations} organizations were lost, ${mils} mils in all`;
   return [
     warning("ledger", all, advice),
@@ -327,8 +355,7 @@ async function examineGaps(database: Database): Promise<Finding[]> {
 
 /** Plans that sell searches below what the configured providers take for them. @throws if Postgres does not answer. */
 async function examinePlans(database: Database, providers: readonly ProviderName[]): Promise<Finding[]> {
-  const advice =
-    "Give it a higher price, --price-per-page or --max-depth: docs/operating/providers.md#prices-and-margin-by-depth";
+  const advice = "Give it a higher price, --price-per-page or --max-depth.";
   const margins = (await listPlans(database)).map((plan) => ({ plan, ...marginsOf(plan, providers) }));
   const losses = margins.flatMap(({ plan, belowCost }) =>
     belowCost.map((loss) => warning("plans", describeLoss(plan.code, loss), advice)),

@@ -1,4 +1,5 @@
 import stringWidth from "string-width";
+import { resultInUsd } from "./money.ts";
 
 /**
  * The result of a command as text for a terminal. The fields of an object are lines, a list of objects is a table. A table
@@ -12,10 +13,14 @@ const textWidthMin = 16;
 
 type Fields = Record<string, unknown>;
 
+/** Writes a result, or the part of it that a terminal shows, as lines. */
+export type FormatResult = (result: object) => string;
+
 /** @param columns the width of the terminal. @returns lines, each with its line break. */
-export function formatResult(result: object, columns: number): string {
+export function formatResult(result: object, columns: number, inUsd = false): string {
   // As JSON has it: times are ISO 8601 texts, and what is undefined is left out.
-  const shown: unknown = JSON.parse(JSON.stringify(result));
+  const json: unknown = JSON.parse(JSON.stringify(result));
+  const shown = inUsd ? resultInUsd(json) : json;
   if (!isFields(shown)) return `${cellOf(shown)}\n`;
   const fields = Object.entries(shown).filter(([, value]) => !isList(value));
   const sections = Object.entries(shown).flatMap(([name, value]) =>
@@ -26,6 +31,9 @@ export function formatResult(result: object, columns: number): string {
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An amount in dollars is a text, which keeps its last zeros. */
+const isAmount = (name: string) => /(^d|D)ollars$/.test(name);
 
 const isNumeric = (values: readonly unknown[]) =>
   values.some((value) => typeof value === "number") &&
@@ -38,7 +46,7 @@ function formatList(name: string, rows: readonly Fields[], columns: number): str
   if (rows.length === 0) return `${labelOf(name)}: none\n`;
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cells = rows.map((row) => names.map((field) => cellOf(row[field])));
-  const isNumber = names.map((field) => isNumeric(rows.map((row) => row[field])));
+  const isNumber = names.map((field) => isAmount(field) || isNumeric(rows.map((row) => row[field])));
   const table = formatColumns({ titles: names.map(labelOf), cells, isNumber }, columns);
   return table ?? rows.map((row) => formatFields(Object.entries(row))).join("\n");
 }
@@ -89,7 +97,7 @@ function shorten(cell: string, width: number): string {
   return `${kept}…`;
 }
 
-const units: Record<string, string> = { mils: "mils", ms: "ms", seconds: "seconds", days: "days" };
+const units: Record<string, string> = { mils: "mils", dollars: "USD", ms: "ms", seconds: "seconds", days: "days" };
 
 /** `balanceMils` as `balance (mils)`, and `createdAt` as `created`. */
 function labelOf(name: string): string {

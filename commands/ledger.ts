@@ -10,7 +10,7 @@ import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
 import { parseId, parseMonth, parseText, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import { checkArchive, exportMonth } from "./archive/archive.ts";
-import { formatResult } from "./format-result.ts";
+import type { FormatResult } from "./format-result.ts";
 import { verifyLedger } from "./ledger-verify.ts";
 import { CommandRefused, requireOrganization } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
@@ -116,11 +116,11 @@ async function list({ database, warn }: CommandContext, orgId: string, { limit, 
 }
 
 /** The columns that fit a terminal. An entry has the id of a search, or of a grant. */
-function toText({ entries }: LedgerList, columns: number): string {
+function toText({ entries }: LedgerList, format: FormatResult): string {
   const shown = entries.map(({ at, kind, amountMils, balanceAfterMils: balanceMils, requestId, grantId, reason }) => {
     return { at, kind, amountMils, balanceMils, id: requestId ?? grantId, reason };
   });
-  return formatResult({ entries: shown }, columns);
+  return format({ entries: shown });
 }
 
 /** A text that a spreadsheet would run as a formula is escaped. */

@@ -3,7 +3,8 @@ import { inTransaction } from "../shared/database/transaction.ts";
 import { changeLimitsRecorded } from "../api/organizations/audited-changes.ts";
 import { type changeLimits, type LimitChange, readOwnLimits } from "../api/organizations/limits.ts";
 import { DayLimitRequired, type Excess, LimitsTooHigh } from "../api/tokens/token-family.ts";
-import { parseId, parseWholeNumberOrNone } from "./argument-parsers.ts";
+import { parseId } from "./argument-parsers.ts";
+import { parseMilsOrNone } from "./money.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -21,8 +22,8 @@ export function addLimitCommands(program: Command, run: RunCommand): void {
         `show or change the spending limits of ${whose}, and show its spending; every API applies a change within two seconds`,
       )
       .argument(`<${name}>`, `the ${owner}'s id`, parseId(prefix))
-      .option("--day <mils>", "the limit for a UTC day, or none", parseWholeNumberOrNone(0))
-      .option("--month <mils>", "the limit for a calendar month, or none", parseWholeNumberOrNone(0))
+      .option("--day <mils>", "the limit for a UTC day, or none", parseMilsOrNone(program, 0))
+      .option("--month <mils>", "the limit for a calendar month, or none", parseMilsOrNone(program, 0))
       .action((id: string, options: LimitOptions) => run((context) => apply(context, owner, id, options)));
   add("org", "organization", "org", "an organization");
   add("token", "token", "tok", "a token");
@@ -49,7 +50,7 @@ async function change(context: CommandContext, owner: Owner, id: string, wanted:
   return changed;
 }
 
-export const dayLimitRequired = "--day: expected mils. A token with the scope door always has a daily limit.";
+export const dayLimitRequired = "--day: expected an amount. A token with the scope door always has a daily limit.";
 
 const tooHigh = ({ field, boundMils, tokenId }: Excess) =>
   `--${field}: expected at most ${boundMils} mils, the limit of ${tokenId}, which made this token.`;

@@ -8,6 +8,7 @@ import { newId } from "../shared/ids.ts";
 import { createOrganization, renameOrganization, setSuspended } from "../shared/organizations/organizations.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { changeRecorded } from "./credit.ts";
+import { parseMils } from "./money.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -25,7 +26,7 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .description("create an organization and its first token, which is shown only once")
     .requiredOption("--name <name>", "its name", parseText(nameLengthMax))
     .requiredOption("--plan <code>", "its plan (see: plan list)")
-    .option("--credit <mils>", "its initial credit, instead of the plan's starting grant", parseWholeNumber(0))
+    .option("--credit <mils>", "its initial credit, instead of the plan's starting grant", parseMils(program, 0))
     .action((options: { name: string; plan: string; credit?: number }) => run((context) => create(context, options)));
   org
     .command("show")
@@ -61,8 +62,12 @@ function addFindCommands(org: Command, run: RunCommand): void {
     .action((options: { before?: string; limit: number }) => run((context) => list(context, options)));
   org
     .command("find")
-    .description("find organizations by id or by part of their name, in upper or lower case")
-    .argument("<text>", "part of the name, or the id", parseText(nameLengthMax))
+    .description("find organizations by part of their name, of their id, or of the id of one of their tokens")
+    .argument(
+      "<text>",
+      "part of the name in upper or lower case, or 6 or more characters of an id",
+      parseText(nameLengthMax),
+    )
     .option("--limit <n>", "how many at most", parseWholeNumber(1, listedMax), listedDefault)
     .action((text: string, { limit }: { limit: number }) => run((context) => find(context, text.trim(), limit)));
 }
@@ -149,8 +154,8 @@ async function list({ database, warn }: CommandContext, { before, limit }: { bef
 }
 
 async function find({ database, warn }: CommandContext, text: string, limit: number) {
-  const { organizations, isCut } = await readNewest(database, named, text, limit);
-  if (isCut) warn("There are more. Use a longer part of the name, or --limit.");
+  const { organizations, isCut } = await readNewest(database, matching, text, limit);
+  if (isCut) warn("There are more. Use a longer part, or --limit.");
   return { organizations };
 }
 
@@ -165,13 +170,17 @@ const listedRow = z.object({
 
 /** Ids begin with the time at which they were made. */
 const madeBefore = "$1::text is null or id < $1";
-/** By a part of the name in any case, or by the whole id. */
-const named = "id = $1 or erased_at is null and position(lower($1) in lower(name)) > 0";
+/**
+ * By a part of the name in any case, or of an id. Ids are letters and digits at random: a shorter part of one would find organizations
+ * whose names have nothing of it.
+ */
+const matching = `erased_at is null and position(lower($1) in lower(name)) > 0 or length($1) >= 6 and (position(lower($1) in id) > 0
+  or id in (select organization_id from tokens where position(lower($1) in tokens.id) > 0))`;
 
 /** Reads the newest organizations that meet a condition about a value. `isCut` if there are more than `limit`. */
 async function readNewest(
   database: Querying,
-  condition: typeof madeBefore | typeof named,
+  condition: typeof madeBefore | typeof matching,
   value: string | undefined,
   limit: number,
 ) {

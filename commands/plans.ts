@@ -16,7 +16,8 @@ import { assignPlan } from "../shared/organizations/organizations.ts";
 import { depthMax, organicPerPage, pagesOf } from "../shared/query/depth.ts";
 import { searchCostMicroUsd } from "../worker/providers/prices.ts";
 import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
-import { formatResult } from "./format-result.ts";
+import type { FormatResult } from "./format-result.ts";
+import { parseMils } from "./money.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -49,10 +50,10 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
       "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS is accepted with a warning.",
     )
     .argument("<code>", "a short lower-case word, such as free")
-    .option("--price <mils>", "price of a search of any depth", parseWholeNumber(0))
+    .option("--price <mils>", "price of a search of any depth", parseMils(program, 0))
     .addOption(
       new Option("--price-per-page <mils>", `instead of --price: price per ${organicPerPage} results of a search`)
-        .argParser(parseWholeNumber(0, pricePerPageMilsMax))
+        .argParser(parseMils(program, 0, pricePerPageMilsMax))
         .conflicts("price"),
     )
     .option(
@@ -110,9 +111,9 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
 }
 
 /** The terms alone: people read on stderr what is below cost. */
-function formatTerms(result: Plan & Margins, columns: number): string {
+function formatTerms(result: Plan & Margins, format: FormatResult): string {
   const { belowCost: _, unknownCost: __, ...terms } = result;
-  return formatResult(terms, columns);
+  return format(terms);
 }
 
 /** @throws {CommandRefused} if a term is missing for a new plan. */

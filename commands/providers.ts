@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { readEngineConfig } from "../shared/config.ts";
 import type { Capabilities, ProviderHealth } from "../worker/providers/health-check.ts";
-import { formatResult } from "./format-result.ts";
 import { exitCodes, type ShowResult, type Terminal } from "./run-command.ts";
 
 export function addProviderCommands(program: Command, show: ShowResult, terminal: Terminal): void {
@@ -27,7 +26,7 @@ async function checkProviders(terminal: Terminal, show: ShowResult): Promise<voi
   const providers = await checkProvidersHealth(config);
   const unhealthy = providers.filter(({ problem }) => problem !== null);
   const ok = unhealthy.length === 0;
-  show({ ok, providers }, (result, columns) => formatResult({ providers: result.providers.map(shownOf) }, columns));
+  show({ ok, providers }, (result, format) => format({ providers: result.providers.map(shownOf) }));
   for (const { provider, problem } of unhealthy) terminal.stderr(`${provider} ${problem}.\n`);
   if (!ok) terminal.exitCode = exitCodes.refused;
 }

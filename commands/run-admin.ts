@@ -12,6 +12,7 @@ import { addErasureCommands } from "./erasure/erasure.ts";
 import { addLedgerCommands } from "./ledger.ts";
 import { addLimitCommands } from "./limits.ts";
 import { addLocationCommands } from "./locations.ts";
+import { inAskedUnit } from "./money.ts";
 import { addOrganizationCommands } from "./organizations.ts";
 import { addPlanCommands } from "./plans.ts";
 import { addProviderCommands } from "./providers.ts";
@@ -26,16 +27,16 @@ const helpWidth = 80;
 
 /** Runs one of the operator's commands. It never throws: what went wrong is on stderr and in the exit code. */
 export async function runAdmin(args: readonly string[], terminal: Terminal): Promise<void> {
+  const program = createProgram(terminal);
   try {
-    await createProgram(terminal).parseAsync(args, { from: "user" });
+    await program.parseAsync(args, { from: "user" });
   } catch (thrown) {
     const error = explainRefusal(thrown);
     terminal.exitCode = exitCodeOf(error);
     // Commander has printed its own message.
     if (error instanceof CommanderError) return;
-    terminal.stderr(
-      `${isSentence(error) ? "" : "Failed: "}${error instanceof Error ? error.message : String(error)}\n`,
-    );
+    const message = `${isSentence(error) ? "" : "Failed: "}${error instanceof Error ? error.message : String(error)}\n`;
+    terminal.stderr(inAskedUnit(program, message));
   }
 }
 
@@ -59,6 +60,7 @@ export function createProgram(terminal: Terminal): Command {
     )
     .version(readVersion(), "--version", "print the version of this release")
     .option("--json", "print one line of JSON even on a terminal")
+    .option("--usd", "type and read amounts in US dollars, such as 12.50, instead of mils; JSON always has mils")
     .addHelpText(
       "after",
       "\nExit codes: 0 done; 1 refused, or a problem was found; 2 wrong usage or settings; 3 Postgres or Redis is unreachable; 4 the ledger is broken.\nDATABASE_URL and REDIS_URL point to the service's data.\nExample: npm run admin -- org create --name Acme --plan free",
@@ -72,8 +74,8 @@ export function createProgram(terminal: Terminal): Command {
       getErrHelpWidth: () => terminal.columns ?? helpWidth,
     })
     .exitOverride();
-  const show = openShowResult(terminal, () => program.opts<{ json?: true }>().json === true);
-  const run = openRunCommand(terminal, show);
+  const show = openShowResult(terminal, program);
+  const run = openRunCommand(terminal, show, program);
   const org = addOrganizationCommands(program, run);
   addErasureCommands(org, run, terminal);
   addCreditCommands(program, run);

@@ -1,10 +1,12 @@
 import { hostname, userInfo } from "node:os";
+import type { Command } from "commander";
 import { pino } from "pino";
 import type { Actor } from "../shared/audit/audit.ts";
 import { type Config, readConfig } from "../shared/config.ts";
 import { describeError } from "../shared/log.ts";
 import { type Context, openContext } from "../shared/process/context.ts";
-import { formatResult } from "./format-result.ts";
+import { type FormatResult, formatResult } from "./format-result.ts";
+import { inAskedUnit, isInUsd } from "./money.ts";
 import { explainOutOfReach } from "./refusals.ts";
 
 /** What the operator's commands read and write: a process has one, and a test has its own. */
@@ -37,19 +39,20 @@ export const exitCodes = {
 
 /**
  * Shows the result of a command: on a terminal as text, and to a pipe, to a file, or with `--json`, as one line of JSON.
- * @param toText the text for a terminal of this width; by default tables.
+ * @param toText the text for a terminal, with what formats it for its width; by default tables.
  */
 export type ShowResult = <Result extends object>(
   result: Result,
-  toText?: (result: Result, columns: number) => string,
+  toText?: (result: Result, format: FormatResult) => string,
 ) => void;
 
-/** @param isJson whether `--json` was given. */
-export function openShowResult(terminal: Terminal, isJson: () => boolean): ShowResult {
-  return (result, toText = formatResult) => {
+/** @param program has `--json` and `--usd` once it has parsed the arguments. */
+export function openShowResult(terminal: Terminal, program: Command): ShowResult {
+  return (result, toText = (whole, format) => format(whole)) => {
     const { columns } = terminal;
-    const asText = columns !== undefined && !isJson();
-    terminal.stdout(asText ? toText(result, columns) : `${JSON.stringify(result)}\n`);
+    const asText = columns !== undefined && program.opts<{ json?: true }>().json !== true;
+    const format = (shown: object) => formatResult(shown, columns ?? 0, isInUsd(program));
+    terminal.stdout(asText ? toText(result, format) : `${JSON.stringify(result)}\n`);
   };
 }
 
@@ -65,8 +68,8 @@ export interface CommandContext extends Pick<Context, "config" | "database" | "r
 export interface ResultOptions<Result> {
   /** The exit code that the result means, although the command itself ran; by default 0. */
   exitCode?: (result: Result) => number;
-  /** The text for a terminal with this many columns; by default tables. */
-  toText?: (result: Result, columns: number) => string;
+  /** The text for a terminal; by default tables. */
+  toText?: (result: Result, format: FormatResult) => string;
   /** What is printed in any case, for a command whose output is no result but data of another form. */
   toData?: ((result: Result) => string) | undefined;
 }
@@ -80,7 +83,7 @@ export type RunCommand = <Result extends object>(
   options?: ResultOptions<Result>,
 ) => Promise<void>;
 
-export function openRunCommand(terminal: Terminal, show: ShowResult): RunCommand {
+export function openRunCommand(terminal: Terminal, show: ShowResult, program: Command): RunCommand {
   return async (command, { exitCode, toText, toData } = {}) => {
     // Only errors are logged, and on stderr, so that stdout has nothing but the result.
     const log = pino({ level: "error", serializers: { err: describeError } }, { write: terminal.stderr });
@@ -89,7 +92,7 @@ export function openRunCommand(terminal: Terminal, show: ShowResult): RunCommand
     try {
       const result = await command({
         ...context,
-        warn: (sentence) => terminal.stderr(`${sentence}\n`),
+        warn: (sentence) => terminal.stderr(`${inAskedUnit(program, sentence)}\n`),
         actor: operatorOf(config),
       });
       if (toData) terminal.stdout(toData(result));

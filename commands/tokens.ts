@@ -5,8 +5,9 @@ import { type Scope, scopes } from "../shared/organizations/organizations.ts";
 import { issueRecorded as issueWithEntry, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
 import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
+import type { FormatResult } from "./format-result.ts";
 import { dayLimitRequired } from "./limits.ts";
-import { formatResult } from "./format-result.ts";
+import { parseMils } from "./money.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand, Terminal } from "./run-command.ts";
@@ -35,8 +36,12 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "usage",
     ])
     .option("--expires <days>", "days until it expires (default: never)", parseWholeNumber(1, daysMax))
-    .option("--day <mils>", "the most that it may spend in a UTC day (default: no limit)", parseWholeNumber(0))
-    .option("--month <mils>", "the most that it may spend in a calendar month (default: no limit)", parseWholeNumber(0))
+    .option("--day <mils>", "the most that it may spend in a UTC day (default: no limit)", parseMils(program, 0))
+    .option(
+      "--month <mils>",
+      "the most that it may spend in a calendar month (default: no limit)",
+      parseMils(program, 0),
+    )
     .action((orgId: string, { expires: expiresInDays, day: dayMils, month: monthMils, ...terms }: IssueOptions) =>
       run((context) => issue(context, orgId, { ...terms, expiresInDays, dayMils, monthMils })),
     );
@@ -103,12 +108,12 @@ function stateOf({ revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: 
 }
 
 /** The columns that fit a terminal. */
-function toText({ tokens }: Awaited<ReturnType<typeof list>>, columns: number): string {
+function toText({ tokens }: Awaited<ReturnType<typeof list>>, format: FormatResult): string {
   const shown = tokens.map((token) => {
     const { tokenId, name, scopes: granted, last4, expiresAt, lastUsedAt } = token;
     return { tokenId, name, scopes: granted, last4, state: stateOf(token), expiresAt, lastUsedAt };
   });
-  return formatResult({ tokens: shown }, columns);
+  return format({ tokens: shown });
 }
 
 async function revoke(context: CommandContext, tokenId: string, withDescendants: boolean) {

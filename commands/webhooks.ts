@@ -4,7 +4,8 @@ import { readThreshold } from "../shared/webhooks/low-balance.ts";
 import { listEvents } from "../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../shared/webhooks/webhooks.ts";
 import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/audited-changes.ts";
-import { parseId, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
+import { parseId, parseWholeNumber } from "./argument-parsers.ts";
+import { parseMilsOrNone } from "./money.ts";
 import { CommandRefused, refuseErased, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 
@@ -17,7 +18,7 @@ export function addWebhookCommands(program: Command, org: Command, run: RunComma
     .command("low-balance")
     .description("show or set the balance below which an organization is notified, on its page and by its webhook")
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--below <mils>", "the threshold in mils, or none", parseWholeNumberOrNone(1))
+    .option("--below <mils>", "the threshold, or none", parseMilsOrNone(program, 1))
     .action((orgId: string, { below }: { below?: number | "none" }) =>
       run((context) => threshold(context, orgId, below)),
     );

@@ -6,6 +6,7 @@ import { protocolTimes } from "../../shared/protocol-times.ts";
 import { revokeRecorded } from "../../api/organizations/audited-changes.ts";
 import { listTokens } from "../../api/tokens/tokens.ts";
 import { parseId } from "../argument-parsers.ts";
+import { inAskedUnit } from "../money.ts";
 import { suspendRecorded } from "../organizations.ts";
 import { announceIdentityChange } from "../publish-changes.ts";
 import { CommandRefused, openNew, requireOrganization, requireRedis } from "../refusals.ts";
@@ -37,8 +38,10 @@ export function addErasureCommands(org: Command, run: RunCommand, terminal: Term
     )
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--yes", "skip the confirmation")
-    .action((orgId: string, { yes = false }: { yes?: boolean }) =>
-      run((context) => erase(context, terminal, { orgId, yes })),
+    .action((orgId: string, { yes = false }: { yes?: boolean }, command: Command) =>
+      run((context) =>
+        erase(context, orgId, (question) => (yes ? orgId : confirm(terminal, inAskedUnit(command, question)))),
+      ),
     );
 }
 
@@ -67,11 +70,13 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
   }
 }
 
-async function erase(context: CommandContext, terminal: Terminal, { orgId, yes }: { orgId: string; yes: boolean }) {
+/** @param ask returns the id that the operator typed. */
+async function erase(context: CommandContext, orgId: string, ask: (question: string) => string | Promise<string>) {
   const { database, redis, actor } = context;
   await requireRedis(context);
   const { balanceMils } = await requireOrganization(database, orgId);
-  if (!yes) await confirm(terminal, orgId, balanceMils);
+  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit will be lost.\nType the id again: `;
+  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("The id does not match. Nothing was changed.");
   await close(context, orgId);
   await sleep(revocationMs);
   refuseOpen(await countOpen({ database, redis }, orgId));
@@ -100,11 +105,10 @@ function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
   };
 }
 
-/** @throws {CommandRefused} unless the operator types the id. */
-async function confirm({ ask }: Terminal, orgId: string, balanceMils: number): Promise<void> {
+/** @throws {CommandRefused} without a terminal. */
+function confirm({ ask }: Terminal, question: string): Promise<string> {
   if (!ask) throw new CommandRefused("This cannot be undone. Add --yes, or confirm in a terminal.");
-  const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit will be lost.\nType the id again: `;
-  if ((await ask(question)).trim() !== orgId) throw new CommandRefused("The id does not match. Nothing was changed.");
+  return ask(question);
 }
 
 /**

@@ -23,6 +23,12 @@ test.each([
   { args: ["credit", "grant", unknownId, "0"], says: badNumber },
   { args: ["credit", "grant", unknownId, "5", "--id", ""], says: /'--id <grant>'.* expected 1 to 500 characters/ },
   { args: ["credit", "grant", unknownId], says: /missing required argument 'mils'/ },
+  ...["0", "1.2345", "-5", "12,50", "mils"].map((amount) => ({
+    args: ["credit", "grant", unknownId, amount, "--usd"],
+    says: /expected US dollars of at least 0.001 with up to three decimals, such as 12.50/,
+  })),
+  { args: ["--usd", "credit", "correct", unknownId, "-0.00", "--reason", "x"], says: /error: the amount is 0/ },
+  { args: ["limit", "org", unknownId, "--day", "much", "--usd"], says: /expected US dollars .*12.50, or none/ },
   { args: ["credit", "correct", unknownId, "0", "--reason", "x"], says: /error: the amount is 0/ },
   { args: ["credit", "correct", unknownId, "-5"], says: /required option '--reason <text>' not specified/ },
   { args: ["auto-topup", "off", unknownId], says: /required option '--reason <reason>' not specified/ },
@@ -86,7 +92,7 @@ test.each([
   ["limit ", ["org", "token"]],
   ["org create --name Acme --c", ["--credit"]],
   ["limit org --d", ["--day"]],
-  ["completion ", ["bash", "zsh", "fish", "--help", "--json"]],
+  ["completion ", ["bash", "zsh", "fish", "--help", "--json", "--usd"]],
 ])("in bash, TAB after `serpmill-admin %s` offers what may follow", async (line, offered) => {
   const { exitCode, stdout } = await runAdminHere(["completion", "bash"], {});
   expect(exitCode).toBe(0);

@@ -88,7 +88,7 @@ test("each grant adds credit, except a repeat under the same --id, which is refu
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 0, repeated: true });
   const another = await operator.try(...once.map((word) => (word === "700" ? "7000" : word)));
   expect(another).toMatchObject({ exitCode: 1, stdout: "" });
-  expect(another.stderr).toContain("belongs to an earlier grant of 700 mils, not 7000. Nothing was changed.");
+  expect(another.stderr).toContain("belongs to an earlier grant of 700 mils, not 7000 mils. Nothing was changed.");
   expect(await service.ledgerOf(orgId)).toMatchObject([
     { kind: "grant", mils: 100, reason: "operator" },
     { kind: "grant", mils: 100, reason: "operator" },

@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { Operator } from "../harness/processes/operator.ts";
@@ -11,7 +12,13 @@ import { startProviderStubs } from "../worker/providers/provider-stubs.ts";
 const report = z.object({
   ok: z.boolean(),
   findings: z.array(
-    z.object({ part: z.string(), state: z.string(), found: z.string(), advice: z.string().nullable() }),
+    z.object({
+      part: z.string(),
+      state: z.string(),
+      found: z.string(),
+      advice: z.string().nullable(),
+      docs: z.string().nullable(),
+    }),
   ),
 });
 
@@ -42,7 +49,22 @@ test("a service that serves searches gets exit code 0, and text with what could 
   expect(stdout).toMatch(/^ok {6} settings {3}all valid$/m);
   expect(stdout).toMatch(/^ok {6} postgres {3}Postgres \d+\.\d+$/m);
   expect(stdout).toMatch(/^ok {6} workers {4}1 with 32 slots; the oldest search has waited 0 ms$/m);
-  expect(stdout).toMatch(/^warning {2}redis {6}requires no password\n {20}→ Give it users: /m);
+  expect(stdout).toMatch(
+    /^warning {2}redis {6}requires no password\n {20}→ Give it users with passwords\.\n {22}docs\/operating\/datastores\.md#users$/m,
+  );
+});
+
+test("every page that a finding can refer to exists, with its heading", async () => {
+  const source = await readFile(new URL("../../commands/doctor.ts", import.meta.url), "utf8");
+  const pages = [...source.matchAll(/"(docs\/[\w/]+\.md)(?:#([\w-]+))?"/g)];
+  expect(pages.length).toBeGreaterThan(8);
+  for (const [, path = "", anchor] of pages) {
+    const text = await readFile(new URL(`../../${path}`, import.meta.url), "utf8");
+    const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+      title.toLowerCase().replaceAll(" ", "-"),
+    );
+    expect([undefined, ...headings]).toContain(anchor);
+  }
 });
 
 test("to a pipe it prints one line of JSON with the same findings", async () => {
@@ -108,6 +130,7 @@ test.each([
       state: "error",
       found,
       advice,
+      docs: expect.stringMatching(/^docs\/operating\//),
     });
   } finally {
     await other.stop();
@@ -144,10 +167,11 @@ test("a plan below what its providers take is named with the figures, and a prov
   const sold =
     "sells a search of depth 100 for 5 mils, but it costs 10 mils at serper; the plan loses money from depth 51 on";
   const advice = expect.stringContaining("--price-per-page or --max-depth");
+  const docs = "docs/operating/providers.md#prices-and-margin-by-depth";
   expect(findings.filter(({ part }) => part === "plans")).toEqual([
-    { part: "plans", state: "warning", found: `plan free ${sold}`, advice },
-    { part: "plans", state: "warning", found: `plan payg ${sold}`, advice },
-    { part: "plans", state: "ok", found: "the cost of a search at searxng is unknown", advice: null },
+    { part: "plans", state: "warning", found: `plan free ${sold}`, advice, docs },
+    { part: "plans", state: "warning", found: `plan payg ${sold}`, advice, docs },
+    { part: "plans", state: "ok", found: "the cost of a search at searxng is unknown", advice: null, docs: null },
   ]);
 });
 

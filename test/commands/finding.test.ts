@@ -21,7 +21,7 @@ const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 const create = async (name: string) =>
   String(Object(await operator.run("org", "create", "--name", name, "--plan", "free")).orgId);
 
-test("an organization is found by a part of its name in any case, or by its id, and % is a letter", async () => {
+test("an organization is found by a part of its name in any case, of its id or of a token's, and % is a letter", async () => {
   const [acme, berlin] = [await create("Acme 100% Ltd"), await create("ACME Berlin")];
   const shown = { plan: "free", balanceMils: 1_000, state: "active", createdAt: isoTime };
   expect(await operator.run("org", "find", "acme")).toEqual({
@@ -32,6 +32,10 @@ test("an organization is found by a part of its name in any case, or by its id, 
   });
   expect(await operator.run("org", "find", "0% l")).toMatchObject({ organizations: [{ orgId: acme }] });
   expect(await operator.run("org", "find", berlin)).toMatchObject({ organizations: [{ orgId: berlin }] });
+  const { orgId, tokenId } = await operator.create("free");
+  for (const part of [orgId.slice(-12), orgId.toUpperCase(), tokenId, tokenId.slice(-12)])
+    expect(await operator.run("org", "find", part)).toMatchObject({ organizations: [{ orgId }] });
+  expect(await operator.run("org", "find", tokenId.slice(-5))).toEqual({ organizations: [] });
   expect(await operator.run("org", "find", "%")).toMatchObject({ organizations: [{ orgId: acme }] });
   expect(await operator.run("org", "find", "nothing like it")).toEqual({ organizations: [] });
 });

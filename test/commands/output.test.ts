@@ -24,6 +24,31 @@ test("a result is a table on a terminal, and one line of JSON to a pipe or with 
   expect(free?.slice(0, 3)).toEqual(["free", "5", "60"]);
 });
 
+test("with --usd amounts are typed, shown and named in messages in dollars, while JSON has mils", async () => {
+  const { orgId } = await operator.create("payg", "--credit", "12.50", "--usd");
+  const inUsd = async (...args: string[]) => {
+    const { stdout, stderr } = await operator.tryAtTerminal({ columns: 120 }, ...args, "--usd");
+    return stdout + stderr;
+  };
+  expect(await operator.run("org", "show", orgId, "--usd")).toMatchObject({ balanceMils: 12_500 });
+  expect(await inUsd("org", "show", orgId)).toMatch(/^balance \(USD\) +12\.500$/m);
+  expect(await inUsd("org", "find", orgId)).toMatch(/ balance \(USD\) .*\n.*\n.* {9}12\.500 /);
+  const corrected = await inUsd("credit", "correct", orgId, "-0.005", "--reason", "case 1", "--id", orgId);
+  expect(corrected).toMatch(/^corrected \(USD\) +-0\.005\nbalance \(USD\) +12\.495$/m);
+  const another = await inUsd("credit", "correct", orgId, "-1", "--reason", "case 1", "--id", orgId);
+  expect(another).toContain("an earlier correction of -$0.005, not -$1.000.");
+  expect(await inUsd("limit", "org", orgId, "--day", "25", "--month", "none")).toMatch(/^day limit \(USD\) +25\.000$/m);
+  expect(await inUsd("ledger", "list", orgId)).toMatch(/ correction +-0\.005 +12\.495 /);
+  expect(await inUsd("audit", "list", "--org", orgId, "--action", "credit.corrected")).toContain(
+    "balance (USD): 12.500",
+  );
+  await operator.run("org", "suspend", orgId);
+  const asked: string[] = [];
+  const ask = async (question: string) => String(asked.push(question));
+  await operator.tryAtTerminal({ columns: 120, ask }, "org", "erase", orgId, "--usd");
+  expect(asked).toEqual([expect.stringContaining("$12.495 of credit will be lost.")]);
+});
+
 const tokens = [
   { tokenId: "tok_00000000000000000000000001", name: "Shop search of the branch in Munich", uses: 5 },
   { tokenId: "tok_00000000000000000000000002", name: null, uses: 1_200 },
