@@ -40,7 +40,7 @@ const errorOf = (call: Promise<unknown>): Promise<SerpmillError> =>
 
 test("a client without a token or an address names the option and the variable that it needs", () => {
   expect(() => new Serpmill({ baseURL })).toThrow("Expected a token in `token` or SERPMILL_TOKEN.");
-  expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\. Got undefined\.$/);
+  expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\. Got none\.$/);
   expect(() => new Serpmill({ token: "smk_a", baseURL: "ftp://a" })).toThrow(/Got ftp:\/\/a\.$/);
   expect(() => new Serpmill({ token: "smk_a", baseURL, deadlineMs: 0 })).toThrow(RangeError);
 });
@@ -85,6 +85,18 @@ test("an answer of another server says that the address may be wrong, and is not
   expect(error).toMatchObject({ code: "unexpected_reply", status: 302, mayBeCharged: false });
   expect(error.message).toContain("Check the address");
   expect(calls).toBe(1);
+});
+
+test.each([
+  ["peer closed connection without sending TLS close_notify", true],
+  ["read ECONNRESET", true],
+  ["client error (Connect): invalid peer certificate: UnknownIssuer", false],
+  ["client error (Connect): tcp connect error: Connection refused (os error 111)", false],
+  ["connect ECONNREFUSED 127.0.0.1:9", false],
+])("a search that fails with `%s` may be charged: %s", async (reason, mayBeCharged) => {
+  const fails = () => Promise.reject(new TypeError("fetch failed", { cause: new Error(reason) }));
+  const client = new Serpmill({ token: "smk_a", baseURL, fetch: fails, maxRetries: 0 });
+  expect(await errorOf(client.search({ keyword: "tea" }))).toMatchObject({ code: "lost_reply", mayBeCharged });
 });
 
 test("the caller's signal ends a call at once, and the error has the key of what may be charged", async () => {

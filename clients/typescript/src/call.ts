@@ -90,9 +90,10 @@ const aborted = (signal: AbortSignal): Failure => ({
   canRepeat: false,
 });
 
-// What Node, Deno and Bun call a connection that never came about, over which no request was sent.
+// What Node, Deno and Bun call a connection that never came about, over which no request was sent. Other words of TLS may come
+// after the request.
 const neverConnected =
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|TLS|dns error|refused|bad port/;
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|UNABLE_TO_|ERR_TLS|client error \(Connect\)|bad port/;
 
 function lost(cause: unknown, isLate: boolean): Failure {
   const reason = describe(cause);

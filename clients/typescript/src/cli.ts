@@ -68,10 +68,9 @@ function report(
   { message, code, requestId, help: address, mayBeCharged, idempotencyKey }: SerpmillError,
   keyword: string,
 ) {
-  const facts = [requestId, address, mayBeCharged && `may be charged; Idempotency-Key ${idempotencyKey}`].filter(
-    Boolean,
-  );
-  process.stderr.write(printable(`${keyword}: ${code}: ${message} (${facts.join(", ")})`) + "\n");
+  const charge = mayBeCharged && `may be charged; Idempotency-Key ${idempotencyKey}`;
+  const facts = [requestId, address, charge].filter(Boolean).join(", ");
+  process.stderr.write(printable(`${keyword}: ${code}: ${message}${facts && ` (${facts})`}`) + "\n");
   return 1;
 }
 

@@ -45,7 +45,9 @@ export class Serpmill {
     const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: fetchOf = fetch } = options;
     if (!token || !/^[!-~]+$/.test(token)) throw new TypeError("Expected a token in `token` or SERPMILL_TOKEN.");
     if (!baseURL || !/^https?:\/\//.test(baseURL) || !URL.canParse(baseURL))
-      throw new TypeError(`Expected the API's address, https://…, in \`baseURL\` or SERPMILL_URL. Got ${baseURL}.`);
+      throw new TypeError(
+        `Expected the API's address, https://…, in \`baseURL\` or SERPMILL_URL. Got ${baseURL || "none"}.`,
+      );
     this.#connection = { token, baseURL: baseURL.replace(/\/+$/, ""), fetch: (...request) => fetchOf(...request) };
     this.#limits = limitsOf(options, { deadlineMs: deadlineMsDefault, maxRetries: maxRetriesDefault });
   }
