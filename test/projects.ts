@@ -42,6 +42,7 @@ const long: Record<string, string> = {
   "test/api/billing/top-up-browser.test.ts": "a payment in Chromium",
   "test/api/docs/page-browser.test.ts": "the API reference in Chromium",
   "test/bench/throughput.test.ts": "runs benchmarks",
+  "test/clients/runtimes.test.ts": "installs Deno and Bun, and makes every call of the conformance file on them",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
   "test/faults/crash-points/crash-points.test.ts":
     "kills a process at steps of a search and waits until others have ended it",
