@@ -25,6 +25,7 @@ const llmsText = (address: string) => `# Serpmill
 
 - [OpenAPI 3.1](${address}/openapi.json): every field, error and header, with examples
 - [Reference](${address}/docs): the same to read, with code and a section for each error
+- [Retry safely](${address}/docs#description/retry-safely): what to repeat, and how long to wait
 
 ## Agents
 

@@ -51,11 +51,18 @@ plan, remembered answer, credits, searches in flight, rate window. A rejected re
 ## Errors
 
 Always \`{"requestId": "…", "error": {"code": "…", "message": "…", "details": {…}}}\`. Switch on \`code\`; \`message\` is for people and may
-change. 429 and 503 have \`Retry-After\` in whole seconds. After a lost connection, a 503 or a 504, retry with the same \`Idempotency-Key\`:
-if the first request was charged, the retry returns its answer and charges nothing. The header \`Link\` of an error, with \`rel="help"\`, leads
-to its section here.
+change. 429 and 503 have \`Retry-After\` in whole seconds. The header \`Link\` of an error, with \`rel="help"\`, leads to its section here.
 
 ${errorSections()}
+
+## Retry safely
+
+Send an \`Idempotency-Key\` with each search: a new one for each search, the same one for each repeat of it. If a search was charged, a repeat
+within 24 hours returns its answer and charges nothing. Without a key, a repeat after a lost connection, a 503 or a 504 may pay twice.
+
+- Repeat after a lost connection and after 429, 500, 502, 503 and 504. Do not repeat after any other error, or after a 502 with the reason \`provider_refused\`.
+- Wait as \`Retry-After\` says. Without it wait 0.5 s, then double it each time up to 8 s, and vary it at random.
+- Wait 35 s for an answer, and give a search 90 s with all its repeats.
 
 ## Rate limit
 

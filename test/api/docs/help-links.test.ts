@@ -72,7 +72,14 @@ test("/llms.txt names the addresses of this service, each of which answers", asy
   expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
   const origin = service.apis[0]?.url ?? "";
   const paths = [...text.matchAll(/\]\((\S+?)\)/g)].map(([, address = ""]) => address.replace(origin, ""));
-  expect(paths).toEqual(["/openapi.json", "/docs", "/mcp?names=plain", "/playground", "/billing"]);
+  expect(paths).toEqual([
+    "/openapi.json",
+    "/docs",
+    "/docs#description/retry-safely",
+    "/mcp?names=plain",
+    "/playground",
+    "/billing",
+  ]);
   const statuses = await Promise.all(paths.map(async (path) => (await service.send(path)).status));
   expect(statuses).not.toContain(404);
 });

@@ -87,6 +87,19 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.close();
     },
   );
+
+  test("the search for retry leads to what may be repeated", async () => {
+    const origin = service.apis[0]?.url ?? "";
+    const { page } = await visitor(browser, [origin]);
+    await page.goto(`${origin}/docs`);
+    await page.getByRole("button", { name: "Open Search" }).first().click();
+    await page.keyboard.type("retry");
+    await page.getByRole("option", { name: "Retry safely" }).click();
+    await page.waitForURL(`${origin}/docs#description/retry-safely`);
+    await page.getByRole("heading", { name: "Retry safely" }).waitFor();
+    expect(await page.getByText("Wait 35 s for an answer").isVisible()).toBe(true);
+    await page.close();
+  });
 });
 
 // Text, because it is evaluated in the page and uses browser globals that Node does not have.
