@@ -26,7 +26,6 @@ describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptoo
     const wheels = join(folder.path, "wheels");
     const environment = join(folder.path, "environment");
     await cp(join(checkout, "clients/python"), source, { recursive: true });
-    await cp(join(checkout, "LICENSE"), join(source, "LICENSE"));
     await run(python, ["-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", wheels, source]);
     await run(python, ["-m", "venv", environment]);
     const [wheel = ""] = await readdir(wheels);
