@@ -9,9 +9,12 @@ const rowsMax = 30_000;
 const placesPerDay = 20;
 
 /** How long the searches of one UTC day or hour took. */
-export interface DurationFigures {
+export interface DurationFigures extends Figures {
   /** As in {@link LedgerDay}. */
   day: string;
+}
+
+interface Figures {
   /** Of how many searches the duration was read. */
   measured: number;
   /** Half of them took at most this long; null if none was measured. */
@@ -22,13 +25,15 @@ export interface DurationFigures {
 
 export interface Durations {
   periods: DurationFigures[];
+  /** All of them together. A search of a sampled day or hour stands for those that were not read. */
+  whole: Figures;
   /** Of a day or hour with more searches than this, about so many were read. */
   samplesMax: number;
   isSampled: boolean;
 }
 
 const periodRow = rowOf({
-  place: z.number(),
+  place: z.number().nullable(),
   measured: z.number(),
   medianMs: z.number().nullable(),
   p95Ms: z.number().nullable(),
@@ -52,7 +57,7 @@ export async function readDurations(
     name: "read_durations",
     text: `
       with periods as (
-        select *, past - first + refunds <= $6::bigint as is_whole
+        select *, past - first + refunds as searches, past - first + refunds <= $6::bigint as is_whole
         from unnest($2::timestamptz[], $3::timestamptz[], $4::bigint[], $5::bigint[], $9::bigint[])
           with ordinality p (begins, ends, first, past, refunds, place)
       ), runs as (
@@ -68,11 +73,20 @@ export async function readDurations(
           select duration_ms, token_id from search_log
           where organization_id = $1 and at >= r.since and at < r.ends
           order by at, request_id limit r.length) l
+      ), weighted as (
+        select s.*, case when p.is_whole then 1 else p.searches::float8 / count(*) over (partition by s.place) end as weight
+        from sampled s join periods p using (place)
+      ), measured as (
+        select place, duration_ms, sum(weight) over (order by duration_ms) as reached, sum(weight) over () as weights
+        from weighted where $8::text is null or token_id = $8
       )
-      select place, count(*) filter (where $8::text is null or token_id = $8) as measured,
-        percentile_disc(0.5) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as median_ms,
-        percentile_disc(0.95) within group (order by duration_ms) filter (where $8 is null or token_id = $8) as p95_ms
-      from sampled group by place`,
+      select place, count(*) as measured, percentile_disc(0.5) within group (order by duration_ms) as median_ms,
+        percentile_disc(0.95) within group (order by duration_ms) as p95_ms
+      from measured group by place
+      union all
+      select null, count(*), min(duration_ms) filter (where reached >= 0.5 * weights),
+        min(duration_ms) filter (where reached >= 0.95 * weights)
+      from measured`,
     values: [
       organizationId,
       days.map(({ day }) => new Date(day)),
@@ -90,6 +104,7 @@ export async function readDurations(
   const periods = days.map(({ day }, index) => ({ day, ...unmeasured, ...read.get(index + 1) }));
   return {
     periods,
+    whole: { ...unmeasured, ...read.get(null) },
     samplesMax,
     isSampled: days.some(({ first, past, refunds }) => past - first + refunds > samplesMax),
   };

@@ -2,7 +2,7 @@ import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
 import { newId } from "../../shared/ids.ts";
 import { sendEvent } from "../harness/clients/topups.ts";
 import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
-import { aMonth, backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
+import { aMonth, backdateLedger, logSearches } from "../harness/fixtures/backdate-ledger.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
 import type { Organization, Service } from "../harness/processes/service.ts";
 import { eventOf, type StripeStub } from "../harness/stubs/stripe-stub.ts";
@@ -33,6 +33,7 @@ export const emptyAccount = async (service: Service) =>
 export async function busyAccount(service: Service): Promise<Account> {
   const organization = await service.organization({ creditMils: 0 });
   await backdateLedger(service.databaseUrl, organization.organizationId, aMonth(new Date()));
+  await logSearches(service.databaseUrl, organization.organizationId, [0, 1, 8, 10]);
   const search = async (query: object) => {
     const { body } = await service.search(organization.token, query, { key: newId("req") });
     return String(body.requestId ?? body.error.requestId);

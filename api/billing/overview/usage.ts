@@ -6,7 +6,7 @@ import { tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { type DayFigures, type LedgerDay, withoutPlace } from "../../../shared/credits/ledger-days.ts";
 import { type DurationFigures, type Durations, readDurations } from "../../ledger/durations.ts";
 import { entriesMax, readTokenDays, type TokenDays } from "../../ledger/token-days.ts";
-import { type Bar, barChart, type Drawing, key, labelOf } from "./chart.ts";
+import { type Bar, barChart, type Drawing, key, labelOf, lineChart, type Point } from "./chart.ts";
 import { type FindableToken, tokenOptions } from "../searches/find-form.ts";
 import { duration } from "../searches/history-table.ts";
 import { amount, count, dateOf, dollars, searches, timeOf } from "../../pages/format.ts";
@@ -108,16 +108,16 @@ const noLog = html`<p>The operator of this service keeps no search log, so durat
 
 function drawingOf(chart: Exclude<Chart, { kind: "no_log" }>, { measure, range, tokenId }: UsageView): Drawing {
   const isHours = range === "24h";
-  if (chart.kind === "durations") return drawDurations(chart, { isHours, now: new Date() });
+  if (chart.kind === "durations") return drawDurations(chart, { range, now: new Date() });
   return drawFigures(chart, { measure, isHours, hasToken: tokenId !== undefined });
 }
 
-function figure({ caption, bars, format, legend, table, notes }: Drawing, view: UsageView): Html {
+function figure({ caption, chart, legend, table, notes }: Drawing, view: UsageView): Html {
   const isHours = view.range === "24h";
   const allNotes = isReadOnce(view) ? [...notes, "This chart does not update automatically."] : notes;
   return html`<figure>
 <figcaption>${caption}</figcaption>
-${barChart(bars, { label: `${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`, format })}
+${chart(`${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`)}
 </figure>
 <p class="legend">${legend} <span>${isHours ? "Hours" : "Days"} are in UTC. ${allNotes.join(" ")}</span></p>
 <details>
@@ -154,10 +154,10 @@ function drawFigures(
 ): Drawing {
   const shown = measure === "latency" ? "searches" : measure;
   const { figures } = chart;
+  const bars = figures.map((period) => figuresBar(period, shown));
   return {
     caption: figuresCaption(figures, shown),
-    bars: figures.map((period) => figuresBar(period, shown)),
-    format: shown === "dollars" ? dollars : count,
+    chart: (label) => barChart(bars, { label, format: shown === "dollars" ? dollars : count }),
     legend: legends[shown],
     table: figuresTable(figures, { isHours, hasToken }),
     notes: chart.kind === "token" ? figuresNotes(chart) : [],
@@ -233,35 +233,33 @@ const dayMs = 86_400_000;
 
 function drawDurations(
   chart: Extract<Chart, { kind: "durations" }>,
-  { isHours, now }: { isHours: boolean; now: Date },
+  { range, now }: { range: Range; now: Date },
 ): Drawing {
-  const { periods } = chart;
+  const { periods, whole } = chart;
+  const isHours = range === "24h";
   return {
-    caption: durationsCaption(periods),
-    bars: periods.map(durationsBar),
-    format: duration,
-    legend: html`${key("kept", "median")}${key("returned", "95th percentile")}`,
+    caption: durationsCaption(whole, range),
+    chart: (label) => lineChart(periods.map(durationsPoint), { label, format: duration }),
+    legend: html`${key("median", "median")}${key("p95", "95th percentile")}`,
     table: durationsTable(periods, isHours),
     notes: durationsNotes(chart, isHours, now),
   };
 }
 
-/** Describes the last day or hour with durations: a month's percentile cannot be computed from those of its days. */
-function durationsCaption(periods: readonly DurationFigures[]): Html {
-  const last = periods.findLast(({ measured }) => measured > 0);
-  if (!last) return html`<strong>–</strong> <span class="aside">no durations</span>`;
-  const { day, medianMs, p95Ms } = last;
-  return html`<strong>${duration(medianMs ?? 0)}</strong> <span class="aside">median of ${labelOf(day)}; 95 % took ${duration(p95Ms ?? 0)} or less</span>`;
+function durationsCaption({ medianMs, p95Ms }: Durations["whole"], range: Range): Html {
+  if (medianMs === null || p95Ms === null)
+    return html`<strong>–</strong> <span class="aside">no searches measured</span>`;
+  const when = range === "month" ? "this month" : `the last ${rangeLabels[range]}`;
+  return html`<strong>${duration(medianMs)}</strong> <span class="aside">median of ${when}; 95 % took ${duration(p95Ms)} or less</span>`;
 }
 
-function durationsBar({ day, measured, medianMs, p95Ms }: DurationFigures): Bar {
+function durationsPoint({ day, measured, medianMs: median, p95Ms: p95 }: DurationFigures): Point {
   const label = labelOf(day);
-  const [median, p95] = [medianMs ?? 0, p95Ms ?? 0];
   const summary =
-    measured === 0
-      ? `${label}: no durations`
+    median === null || p95 === null
+      ? `${label}: no searches measured`
       : `${label}: median ${duration(median)}, 95th percentile ${duration(p95)}, of ${searches(measured)}`;
-  return { label, kept: median, returned: p95 - median, summary };
+  return { label, median, p95, summary };
 }
 
 function durationsTable(periods: readonly DurationFigures[], isHours: boolean): Html {

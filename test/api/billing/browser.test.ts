@@ -5,7 +5,7 @@ import { revokeToken } from "../../../api/tokens/tokens.ts";
 import { openBrowser, signInAt, type Visitor, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
+import { aMonth, backdateLedger, logSearches } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The billing page in a browser. It must not request anything from other origins, and its policy must not block anything. */
@@ -84,7 +84,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
   test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
     const person = await openPage();
-    await signIn(person, await organizationWithAMonth());
+    const organization = await organizationWithAMonth();
+    await logSearches(service.databaseUrl, organization.organizationId);
+    await signIn(person, organization);
     const { page } = person;
     const days = page.locator(".chart").first().locator(".day");
     await days.nth(5).hover();
@@ -104,6 +106,16 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.waitForURL(/measure=dollars&range=90d/);
     expect(await days.count()).toBe(90);
     expect(await days.last().getAttribute("aria-label")).toMatch(/^\d+ \w{3}: \$\d+\.\d+ charged/);
+    await page.getByRole("link", { name: "Latency" }).click();
+    await page.waitForURL(/measure=latency&range=90d/);
+    await days.last().focus();
+    await page.keyboard.press("ArrowLeft");
+    expect(await days.nth(88).locator(".summary").isVisible()).toBe(true);
+    expect(await days.nth(88).getAttribute("aria-label")).toMatch(
+      /: median [\d.]+ m?s, 95th percentile [\d.]+ m?s, of \d+ search/,
+    );
+    expect(await days.nth(88).locator("circle").first().isVisible()).toBe(true);
+    expect(await days.nth(87).locator("circle:visible").count()).toBe(0);
   });
 
   test("the open page ends the session when its token is revoked", async () => {
