@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
+import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
@@ -29,11 +30,12 @@ afterAll(async () => {
   await Promise.all([postgres.close(), stub.close()]);
 });
 
-/** The only job that a worker runs, once it does. */
-async function runningJob() {
-  await service.untilRunning(1);
-  const [job] = await queue.getActive();
-  if (!job) throw new Error("no job runs");
+/** The job of a search, once a worker runs it. The job of an answered search may still be about to end. */
+async function runningJob(keyword: string) {
+  const find = async () => (await queue.getActive()).find((job) => searchJob.parse(job.data).query.keyword === keyword);
+  await service.until(async () => (await find()) !== undefined);
+  const job = await find();
+  if (!job) throw new Error("the job ended although its provider does not answer");
   return job;
 }
 
@@ -43,7 +45,7 @@ test("a delivered answer stays charged when the second run of its job fails", as
   await service.rest();
   const release = stub.hold();
   const search = service.search(token, { keyword: "delivered" });
-  const job = await runningJob();
+  const job = await runningJob("delivered");
   postgres.cut(); // The API can answer its caller, but cannot record the delivery.
   release();
   expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
@@ -61,7 +63,7 @@ test("the second run of a job under an Idempotency-Key replies with the bytes an
   const { token } = await service.organization({ creditMils: 100 });
   const release = stub.hold();
   const search = service.search(token, { keyword: "under a key" }, { key: "k" });
-  const job = await runningJob();
+  const job = await runningJob("under a key");
   release();
   const first = await search;
   await queue.add("search", { ...job.data, inbox: "inbox:second" }, { jobId: "again", removeOnComplete: true });
