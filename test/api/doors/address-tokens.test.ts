@@ -173,7 +173,7 @@ describe("always has a daily limit, and no other scope:", () => {
   test.each([
     {
       options: ["--scopes", "door"],
-      says: "--day: expected mils. A token with the scope door always has a daily limit.",
+      says: "--day: expected an amount. A token with the scope door always has a daily limit.",
     },
     { options: ["--scopes", "door,search", "--day", "5"], says: "--scopes: expected door alone, or without it." },
   ])("an operator cannot issue one with $options", async ({ options, says }) => {
@@ -187,7 +187,7 @@ describe("always has a daily limit, and no other scope:", () => {
     const issued = (await operator.run(...args)) as { token: string; tokenId: string };
     expect((await ask(issued.token, "tea")).status).toBe(200);
     const refused = await operator.try("limit", "token", issued.tokenId, "--day", "none");
-    expect(refused.stderr).toContain("--day: expected mils.");
+    expect(refused.stderr).toContain("--day: expected an amount.");
     expect(await operator.run("limit", "token", issued.tokenId, "--day", "20")).toMatchObject({ dayLimitMils: 20 });
   });
 
