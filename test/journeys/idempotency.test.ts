@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
+import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -40,7 +41,7 @@ async function lookUps(): Promise<number> {
 }
 
 test("an idempotent repeat returns the bytes of the first answer and charges nothing", async () => {
-  const { organizationId, token } = await service.organization();
+  const { organizationId, token } = await service.organization({ terms: endlessWindow });
   const first = await service.search(token, { keyword: "tea" }, { key: "k1" });
   const before = (await service.usage(token)).headers.get("ratelimit");
   const repeat = await service.search(token, { keyword: " tea ", device: "desktop" }, { key: "k1", api: 1 });

@@ -5,6 +5,7 @@ import { changeLimits, type LimitChange } from "../../api/organizations/limits.t
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchPatiently } from "../harness/clients/patient-search.ts";
+import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
@@ -59,7 +60,7 @@ test("of two hundred searches at once on a limit for fifty, exactly fifty are an
 });
 
 test("a refusal by a limit names it, when it renews and what is left, and takes no hold and no request of the window", async () => {
-  const { organizationId, token } = await service.organization(spare);
+  const { organizationId, token } = await service.organization({ ...spare, terms: endlessWindow });
   await limited(organizationId, { dayMils: 7, monthMils: 12 });
   const first = await service.search(token, { keyword: "one" });
   expect(first.status).toBe(200);

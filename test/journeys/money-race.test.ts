@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { Service } from "../harness/processes/service.ts";
 import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -31,7 +32,7 @@ test("the refusal tells an empty balance from one that is held by searches in fl
 });
 
 test("the plan limits searches in flight, and a refused one takes neither a hold nor a place in the window", async () => {
-  const { organizationId, token } = await service.organization({ terms: { concurrency: 2 } });
+  const { organizationId, token } = await service.organization({ terms: { ...endlessWindow, concurrency: 2 } });
   const release = stub.hold();
   const running = [1, 2].map((n) => service.search(token, { keyword: `running ${n}` }));
   await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
