@@ -53,7 +53,7 @@ const tasks: Task[] = [
       await page.waitForURL(/token=tok_/);
       await hands.press(link(page, "Latency"));
       await page.waitForURL(/measure=latency/);
-      await see(page, "no durations");
+      await see(page, "No searches in this period");
     },
   },
   {
