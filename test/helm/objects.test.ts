@@ -131,13 +131,30 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     },
   );
 
-  const monitored = z.object({ spec: z.object({ groups: z.unknown() }) });
+  const alertRule = z.looseObject({ alert: z.string().optional() });
+  const ruleGroups = z.object({ groups: z.array(z.looseObject({ rules: z.array(alertRule) })) });
+  const monitored = z.object({ spec: ruleGroups });
+  const rulesIn = (objects: readonly KubernetesObject[]) =>
+    objects.filter(({ kind }) => kind === "PrometheusRule").map((object) => monitored.parse(object).spec);
+  const shippedRules = ["objectives", "alerts"].map((name) =>
+    ruleGroups.parse(parse(readSource(`deploy/prometheus/${name}.yml`))),
+  );
 
-  test("the rules are the shipped ones, whole", () => {
-    const rules = ofKind("everything", "PrometheusRule").map((object) => monitored.parse(object).spec);
-    expect(rules).toEqual(
-      ["objectives", "alerts"].map((name) => parse(readSource(`deploy/prometheus/${name}.yml`)) as unknown),
-    );
+  const fixed = { APIs: "api.autoscaling.enabled=false", workers: "worker.autoscaling.enabled=false" };
+
+  test("the rules are the shipped ones, whole", async () => {
+    expect(rulesIn(await render("everything", fixed.APIs, fixed.workers))).toEqual(shippedRules);
+  });
+
+  test.each([
+    { of: "APIs", change: fixed.workers },
+    { of: "workers", change: fixed.APIs },
+  ])("an autoscaler of the $of alone causes no page when it removes a pod", async ({ change }) => {
+    const kept = shippedRules.map(({ groups }) => ({
+      groups: groups.map((group) => ({ ...group, rules: group.rules.filter(({ alert }) => alert !== "ReplicaGone") })),
+    }));
+    expect(kept).not.toEqual(shippedRules);
+    expect(rulesIn(await render("everything", change))).toEqual(kept);
   });
 
   test("nothing is asked of KEDA or Prometheus' operator unless the values say so", () => {
