@@ -12,7 +12,12 @@ class LongestFirst extends BaseSequencer {
     // oxlint-disable-next-line unicorn/no-array-sort -- a method of the sequencer, which returns a new array.
     const sorted = await super.sort(specifications);
     const rank = ({ moduleId }: TestSpecification) =>
-      [/\/test\/(faults|abuse)\//, /\/test\/journeys\//, /./].findIndex((part) => part.test(moduleId));
+      [
+        /\/test\/(faults|abuse)\//,
+        /\/(bad-inputs\/pages|commands\/(audit|erase)|worker\/low-balance)\.test\.ts$/,
+        /\/test\/journeys\//,
+        /./,
+      ].findIndex((part) => part.test(moduleId));
     return sorted.toSorted((a, b) => rank(a) - rank(b));
   }
 }

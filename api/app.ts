@@ -2,20 +2,22 @@ import express, { type Express, type NextFunction, type Request, type RequestHan
 import type { Config } from "../shared/config.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Metrics } from "../shared/metrics.ts";
+import type { Tracing } from "../shared/tracing/spans.ts";
 import type { Billing } from "./billing/billing.ts";
-import { isBillingPath } from "./billing/frame/send-error-page.ts";
+import { wantsErrorPage } from "./billing/frame/send-error-page.ts";
 import { handleLlmsText } from "./docs/llms-text.ts";
 import { handleOpenApiDocument } from "./docs/openapi-document.ts";
 import { referencePaths, serveReference } from "./docs/reference-page.ts";
 import { CallerDisconnected, recordError, toCallerError } from "./errors.ts";
 import { rejectUnsafeHeaders } from "./http/request-headers.ts";
-import { openRequestScope, requestScopeOf } from "./http/request-scope.ts";
+import { openRequestScope, type RequestScope, requestScopeOf } from "./http/request-scope.ts";
 import { sendError } from "./http/send-error.ts";
 import { serveFile } from "./http/static-file.ts";
 import { pageFileHeaders } from "./pages/page-sender.ts";
 import { openLanding } from "./landing/landing.ts";
 import type { McpParts } from "./mcp/endpoint.ts";
 import { rejectOAuth } from "./mcp/reject-oauth.ts";
+import type { RefusedSearches } from "./search/refused-searches.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
 import { handleUsage, type UsageHandlerParts } from "./v1/usage.ts";
 
@@ -29,19 +31,24 @@ export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpPart
   billing: Billing;
   /** Undefined if the operator has opened none. */
   doors: RequestHandler | undefined;
+  /** Undefined unless searches are logged. */
+  refusedSearches: RefusedSearches | undefined;
   /** Aborted when the process shuts down. */
   draining: AbortSignal;
+  tracing: Tracing;
 }
 
 /** The API's table of contents: each path with its method and handler. `billing.ts` has those of the account. All else is 404 or 405. */
 export function createApp(parts: AppParts): Express {
-  const { config, log, metrics, draining, stripeWebhook, billing, doors } = parts;
+  const { config, log, metrics, draining, tracing, refusedSearches, stripeWebhook, billing, doors } = parts;
   const app = express();
   app.disable("x-powered-by").disable("etag").enable("case sensitive routing").enable("strict routing");
   app.set("query parser", "simple").set("trust proxy", config.TRUSTED_PROXIES);
 
+  const ended = (scope: RequestScope) => refusedSearches?.add(scope);
+  const scopeParts = { log, metrics, draining, tracing, publicUrl: config.PUBLIC_URL, ended };
   app.use((request, response, next) => {
-    openRequestScope({ log, metrics, draining, publicUrl: config.PUBLIC_URL }, request, response);
+    openRequestScope(scopeParts, request, response);
     rejectUnsafeHeaders(request);
     next();
   });
@@ -81,7 +88,7 @@ export function createApp(parts: AppParts): Express {
     // The status line has been sent, so only a broken connection can report the error.
     if (response.headersSent) return void response.destroy();
     const isAtDoor = requestScopeOf(response).errorForm !== undefined;
-    if (!isAtDoor && isBillingPath(request.path)) return billing.sendError(request, response, callerError);
+    if (!isAtDoor && wantsErrorPage(request, callerError)) return billing.sendError(request, response, callerError);
     recordError(response, callerError);
     sendError(request, response, callerError);
   });

@@ -88,9 +88,11 @@ export function toCallerError(log: Log, requestId: string, error: unknown): Call
   return new CallerError("internal_error");
 }
 
-/** Adds an error to its request's log line, and sets the RateLimit headers where it carries a window. */
+/** Adds an error to its request's scope and log line, and sets the RateLimit headers where it carries a window. */
 export function recordError(response: ServerResponse, error: CallerError): void {
-  Object.assign(requestScopeOf(response).logFields, errorLogFields(error));
+  const scope = requestScopeOf(response);
+  scope.error = error;
+  Object.assign(scope.logFields, errorLogFields(error));
   if (error instanceof RateLimited && !response.headersSent) setRateLimitHeaders(response, error.plan, error.window);
 }
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import { openDatabase } from "../shared/database/pool.ts";
+import { databaseOf, openDatabase } from "../shared/database/pool.ts";
 import { CallerError, type ErrorCode, errors } from "../shared/errors.ts";
 import { type Caller, findCallers, identityChannel, type Scope } from "../shared/organizations/organizations.ts";
 import type { Context } from "../shared/process/context.ts";
@@ -110,9 +110,8 @@ export function openAuthentication(parts: AuthenticationParts): {
 } {
   // Connections that nothing else uses: no flood of tokens delays a settlement, and no settlement a caller.
   const database = openDatabase({
-    url: parts.config.DATABASE_URL,
+    ...databaseOf(parts.config),
     name: "api-identity",
-    isPooled: parts.config.DATABASE_POOLER === "transaction",
     sizeMax: lookupConnections,
     statementTimeoutMs: lookupTimeoutMs,
     ...parts,

@@ -120,10 +120,7 @@ export class TokenLookups {
       nameOf: (tokenHash: string) => tokenHash,
       read: parts.findCallers,
     };
-    this.#lanes = {
-      known: new BatchedLookup(lane),
-      new: new BatchedLookup({ ...lane, pauseMs: newcomerPauseMs }),
-    };
+    this.#lanes = { known: new BatchedLookup(lane), new: new BatchedLookup({ ...lane, pauseMs: newcomerPauseMs }) };
   }
 
   /**

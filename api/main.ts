@@ -21,8 +21,10 @@ import { createHttpServer, openParserRefusals } from "./http/server.ts";
 import { openQueueDashboard } from "./queue-dashboard.ts";
 import { openUsage } from "./read-usage.ts";
 import { AdmissionControl } from "./search/admission.ts";
+import { openCancelSearch } from "./search/cancel-search.ts";
 import { Delivery, DeliveryConfirmations } from "./search/delivery.ts";
 import { Refunds } from "./search/refunds.ts";
+import { openRefusedSearches } from "./search/refused-searches.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding, type Shedding } from "./search/shedding.ts";
@@ -87,14 +89,9 @@ async function openParts(
   const queue = await openSearchQueue(context);
   const settlement = new Settlement(context);
   const confirmations = new DeliveryConfirmations(context);
-  const refunds = new Refunds({
-    settlement,
-    confirmations,
-    queue,
-    redis,
-    searchLog: openSearchLog(context, "api"),
-    log,
-  });
+  const searchLog = openSearchLog(context, "api");
+  const refusedSearches = openRefusedSearches(context, searchLog?.refused);
+  const refunds = new Refunds({ settlement, confirmations, queue, redis, searchLog: searchLog?.searches, log });
   const shedding = openShedding({ ...context, draining, stopping });
   startMeasuringMemory(context);
   const admission = new AdmissionControl({ ...context, shedding, topupUrl });
@@ -113,13 +110,14 @@ async function openParts(
     readUsage,
     topups,
     autoTopups,
-    playground: searching,
+    playground: { ...searching, cancelSearch: openCancelSearch({ ...context, refunds }) },
     draining,
   });
   const doors = openDoors({ ...context, identify, ...searching });
   return {
     ...context,
     draining,
+    refusedSearches,
     doors,
     identify,
     readUsage,

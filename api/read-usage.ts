@@ -10,38 +10,27 @@ import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { depthMax, organicPerPage } from "../shared/query/depth.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
+import { natural, optional } from "../shared/schema.ts";
 import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { RateLimited, unavailable } from "./errors.ts";
 
 /** The body of the 200 of usage. */
 export const usageResponseBody = z
   .strictObject({
-    creditBalanceMils: z
-      .int()
-      .min(0)
-      .meta({ description: "The available credit in mils: the balance minus what is held." }),
-    plan: z.string().meta({ description: "The organization's plan." }),
-    pricePerPageMils: z
-      .int()
-      .min(0)
-      .exactOptional()
-      .meta({
-        description:
-          `The price in mils per ${organicPerPage} results that a search's depth asks for, rounded up. Missing if ` +
-          "the plan has one price for all depths.",
-      }),
-    maxDepth: z
-      .int()
-      .min(1)
-      .max(depthMax)
-      .exactOptional()
-      .meta({ description: "The largest depth that the plan includes. Missing if it includes all." }),
-    limits: z
-      .array(limitState)
-      .exactOptional()
-      .meta({ description: "The limits that apply to this token. Present if there are any." }),
+    creditBalanceMils: natural.describe("The available credit in mils: the balance minus what is held."),
+    plan: z.string().describe("The organization's plan."),
+    pricePerPageMils: optional(
+      natural,
+      `The price in mils per ${organicPerPage} results that a search's depth asks for, rounded up. Missing if ` +
+        "the plan has one price for all depths.",
+    ),
+    maxDepth: optional(
+      z.int().min(1).max(depthMax),
+      "The largest depth that the plan includes. Missing if it includes all.",
+    ),
+    limits: optional(z.array(limitState), "The limits that apply to this token. Present if there are any."),
   })
-  .meta({ description: "The available credit and the plan." });
+  .describe("The available credit and the plan.");
 export type UsageResponseBody = z.infer<typeof usageResponseBody>;
 
 /** An organization's credit. `window` and `creditState` are undefined if Redis did not answer. */

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
 import { grantCredit, grantRefusal, type VersionedBalance } from "../shared/credits/ledger.ts";
+import { rowOf } from "../shared/database/row.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -158,7 +159,7 @@ export interface Correction {
   reason: string;
 }
 
-const correctedRow = z.object({ fresh: z.boolean(), balance_mils: z.number(), version: z.number() });
+const correctedRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
 
 /**
  * Corrects a balance. Searches that run may then be refused at their end, which costs their callers nothing.
@@ -171,9 +172,7 @@ export async function correctCredit(
 ): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
   const values = [organizationId, correctionId, mils, reason];
   const { rows } = await database.query("select * from correct_credit($1, $2, $3, $4)", values);
-  if (!rows[0]) return undefined;
-  const { fresh, balance_mils: balanceMils, version } = correctedRow.parse(rows[0]);
-  return { fresh, balanceMils, version };
+  return rows[0] && correctedRow.parse(rows[0]);
 }
 
 // By the SQLSTATEs of a violated check and a violated unique index.

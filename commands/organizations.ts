@@ -1,8 +1,11 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
+import { changeKeptDaysRecorded } from "../api/organizations/audited-changes.ts";
+import { readKeptDays } from "../shared/credits/kept-answers.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import { readUnpaidCalls } from "../shared/credits/unpaid-calls.ts";
+import { rowOf } from "../shared/database/row.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { newId } from "../shared/ids.ts";
 import { createOrganization, renameOrganization, setSuspended } from "../shared/organizations/organizations.ts";
@@ -15,6 +18,7 @@ import type { CommandContext, RunCommand } from "./run-command.ts";
 import { issueRecorded } from "./tokens.ts";
 
 const nameLengthMax = 200;
+const keptDaysMax = 90;
 const listedDefault = 100;
 const listedMax = 10_000;
 
@@ -49,6 +53,12 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .description("accept a suspended organization's searches again")
     .argument("<org>", "the organization's id", parseId("org"))
     .action((orgId: string) => run((context) => suspend(context, orgId, false)));
+  org
+    .command("keep-answers")
+    .description("show or set for how many days an organization's answers are kept; KEPT_ANSWERS_DAYS is the maximum")
+    .argument("<org>", "the organization's id", parseId("org"))
+    .option("--days <n>", "days, 0 for not at all", parseWholeNumber(0, keptDaysMax))
+    .action((orgId: string, { days }: { days?: number }) => run((context) => keep(context, orgId, days)));
   addFindCommands(org, run);
   return org;
 }
@@ -122,6 +132,21 @@ async function rename({ database, actor }: CommandContext, organizationId: strin
   return { orgId: organizationId, name };
 }
 
+async function keep(context: CommandContext, organizationId: string, days: number | undefined) {
+  const { database, actor, config } = context;
+  const daysMax = config.KEPT_ANSWERS_DAYS;
+  await requireOrganization(database, organizationId);
+  if (days !== undefined) {
+    if (days > daysMax) throw new CommandRefused(`KEPT_ANSWERS_DAYS allows at most ${daysMax} days.`);
+    await inTransaction(database, async (transaction) => {
+      await refuseErased(transaction, organizationId);
+      await changeKeptDaysRecorded(transaction, { actor }, organizationId, days);
+    });
+    await announceIdentityChange(context);
+  }
+  return { orgId: organizationId, days: await readKeptDays(database, organizationId), daysMax };
+}
+
 async function suspend(context: CommandContext, organizationId: string, suspended: boolean) {
   await inTransaction(context.database, async (transaction) => {
     if (!suspended) await refuseErased(transaction, organizationId);
@@ -159,13 +184,13 @@ async function find({ database, warn }: CommandContext, text: string, limit: num
   return { organizations };
 }
 
-const listedRow = z.object({
-  id: z.string(),
+const listedRow = rowOf({
+  orgId: z.string(),
   name: z.string(),
-  plan_code: z.string(),
-  balance_mils: z.number(),
+  plan: z.string(),
+  balanceMils: z.number(),
   state: z.enum(["active", "suspended", "erased"]),
-  created_at: z.date(),
+  createdAt: z.date(),
 });
 
 /** Ids begin with the time at which they were made. */
@@ -185,14 +210,11 @@ async function readNewest(
   limit: number,
 ) {
   const { rows } = await database.query(
-    `select id, name, plan_code, balance_mils, created_at, case when erased_at is not null then 'erased'
+    `select id as org_id, name, plan_code as plan, balance_mils, created_at, case when erased_at is not null then 'erased'
        when suspended_at is not null then 'suspended' else 'active' end as state
      from organizations where ${condition} order by id desc limit $2`,
     [value, limit + 1],
   );
-  const organizations = rows.slice(0, limit).map((row) => {
-    const { id, plan_code: plan, balance_mils: balanceMils, created_at: createdAt, name, state } = listedRow.parse(row);
-    return { orgId: id, name, plan, balanceMils, state, createdAt };
-  });
+  const organizations = rows.slice(0, limit).map((row) => listedRow.parse(row));
   return { organizations, isCut: rows.length > limit };
 }

@@ -17,7 +17,7 @@ import { depthMax, organicPerPage, pagesOf } from "../shared/query/depth.ts";
 import { searchCostMicroUsd } from "../worker/providers/prices.ts";
 import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
-import { parseMils } from "./money.ts";
+import { parseMils, parseMilsOrNone } from "./money.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, refuseErased } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
@@ -33,6 +33,7 @@ interface PlanOptions {
   /** Either this or `pricePerPage`. */
   price?: number;
   pricePerPage?: number;
+  cachedPrice?: number | "none";
   maxDepth?: number | "none";
   limit?: number;
   window?: number;
@@ -55,6 +56,11 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
       new Option("--price-per-page <mils>", `instead of --price: price per ${organicPerPage} results of a search`)
         .argParser(parseMils(program, 0, pricePerPageMilsMax))
         .conflicts("price"),
+    )
+    .option(
+      "--cached-price <mils>",
+      "price of a search, or of each page, that the organization's own kept answer answers, or none for the whole price (default for a new plan: none)",
+      parseMilsOrNone(program, 0),
     )
     .option(
       "--max-depth <n>",
@@ -126,9 +132,15 @@ function termsOf(code: string, options: PlanOptions, before: Plan | undefined) {
     throw new CommandRefused(
       `There is no plan "${code}" yet. A new plan needs --price or --price-per-page, --limit, --window and --concurrency.`,
     );
+  const { cachedPrice = before?.cachedPriceMils ?? "none" } = options;
+  if (cachedPrice !== "none" && cachedPrice > price.priceMils)
+    throw new CommandRefused(
+      `The cached price of ${cachedPrice} mils would be above the price of ${price.priceMils} mils. Set --cached-price.`,
+    );
   return {
     code,
     ...price,
+    cachedPriceMils: cachedPrice === "none" ? undefined : cachedPrice,
     maxDepth: maxDepth === "none" ? undefined : maxDepth,
     windowLimit: limit,
     windowSeconds: window,

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import type { Redis } from "ioredis";
-import { type Config, StartRefused } from "../shared/config.ts";
+import type { Config } from "../shared/config.ts";
+import { StartRefused } from "../shared/config/start-refused.ts";
 import { hostsOf } from "../shared/config/redis-address.ts";
 import type { Database } from "../shared/database/pool.ts";
 import type { Querying } from "../shared/database/transaction.ts";

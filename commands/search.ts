@@ -2,9 +2,11 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { recordAudit } from "../shared/audit/audit.ts";
 import type { Database } from "../shared/database/pool.ts";
+import { rowOf } from "../shared/database/row.ts";
 import { timeOfId } from "../shared/ids.ts";
-import { listOrganizationIds } from "../shared/organizations/organizations.ts";
+import { pagesOfOrganizations } from "../shared/organizations/organizations.ts";
 import { type LoggedSearch, readSearches } from "../shared/search-log/read-search-log.ts";
+import { findRefused } from "../shared/search-log/refused-searches.ts";
 import { type HistoryEntry, readSearchEntries, readSearchOwner } from "../api/ledger/history.ts";
 import { readSearchLedger } from "../api/ledger/ledger-pages.ts";
 import { type NoCall, type RawAnswer, readRawAnswers } from "../worker/raw-answers/raw-answers.ts";
@@ -64,15 +66,35 @@ async function showSearch(context: CommandContext, requestId: string) {
   const { database, actor } = context;
   const orgId = await readSearchOwner(database, requestId);
   const [decided] = orgId === undefined ? [] : await readSearchEntries(database, orgId, [requestId]);
-  if (orgId === undefined || decided === undefined)
-    throw new CommandRefused(
-      `There is no search ${requestId} that ended. It still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.`,
-    );
+  if (orgId === undefined || decided === undefined) return showRefused(context, requestId);
   const logged = (await readSearches(database, orgId, [requestId])).get(requestId);
   if (!logged) context.warn(whyNotLogged(context));
   await recordAudit(database, actor, { action: "search.shown", organizationId: orgId, subject: requestId });
   const entries = await readSearchLedger(database, requestId);
   return { requestId, orgId, ...outcomeOf(decided), ...describe(logged), entries, calls: logged?.work?.calls ?? [] };
+}
+
+async function showRefused({ database, actor }: CommandContext, requestId: string) {
+  const refusal = await findRefused(database, requestId);
+  if (!refusal)
+    throw new CommandRefused(
+      `There is no search ${requestId} that ended. It still runs, was refused before it ran and its row was only counted or is older than seven days, ended without a charge more than 30 days ago, or does not exist.`,
+    );
+  const { organizationId: orgId, at: arrivedAt, tokenId, tokenName, code, reason, message, query, refusals } = refusal;
+  await recordAudit(database, actor, { action: "search.shown", organizationId: orgId, subject: requestId });
+  return {
+    requestId,
+    orgId,
+    outcome: "refused",
+    code,
+    reason,
+    message,
+    refusals,
+    arrivedAt,
+    tokenId,
+    tokenName,
+    ...query,
+  };
 }
 
 function outcomeOf(entry: HistoryEntry) {
@@ -109,23 +131,16 @@ function whyNotLogged({ config }: Pick<CommandContext, "config">): string {
   return `The search log has no row for it. The search is older than ${days} days, its row is waiting or was lost (search_log_rows_total), or SEARCH_LOG_DAYS was 0.`;
 }
 
-/** The searches of one kind and reason that cost nothing in the end. */
-interface FailureCount {
-  reason: string;
+const countRow = rowOf({
   /** Whether the search was never charged, or its charge was given back. */
-  outcome: "not charged" | "credited back";
-  searches: number;
-  organizations: number;
-  lastRequestId: string;
-}
-
-const countRow = z.object({
   outcome: z.enum(["not charged", "credited back"]),
   reason: z.string(),
   searches: z.number(),
   organizations: z.number(),
-  last_request_id: z.string(),
+  lastRequestId: z.string(),
 });
+/** The searches of one kind and reason that cost nothing in the end. */
+type FailureCount = z.infer<typeof countRow>;
 
 /**
  * Counts the searches that were refunded or whose charge was reversed since a time, the most frequent reason first. It
@@ -137,17 +152,10 @@ async function countFailures(
   { organizationId, since }: { organizationId: string | undefined; since: Date },
 ): Promise<FailureCount[]> {
   const counts = new Map<string, FailureCount>();
-  const pages = organizationId === undefined ? pagesOfAll(database) : [[organizationId]];
+  const pages =
+    organizationId === undefined ? pagesOfOrganizations(database, organizationsPerPage) : [[organizationId]];
   for await (const ids of pages) await countPage(database, { ids, since }, counts);
   return [...counts.values()].toSorted((one, other) => other.searches - one.searches);
-}
-
-async function* pagesOfAll(database: Database): AsyncGenerator<string[]> {
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const ids = await listOrganizationIds(database, after, organizationsPerPage);
-    yield ids;
-    after = ids.length < organizationsPerPage ? undefined : ids.at(-1);
-  }
 }
 
 async function countPage(
@@ -175,14 +183,13 @@ async function countPage(
     [ids, since, new Date(Math.ceil(since.getTime() / hourMs) * hourMs)],
   );
   for (const row of rows.map((read) => countRow.parse(read))) {
-    const { outcome, reason, searches, organizations, last_request_id: lastRequestId } = row;
-    const known = counts.get(`${outcome} ${reason}`);
-    counts.set(`${outcome} ${reason}`, {
-      reason,
-      outcome,
-      searches: searches + (known?.searches ?? 0),
-      organizations: organizations + (known?.organizations ?? 0),
-      lastRequestId: known && known.lastRequestId > lastRequestId ? known.lastRequestId : lastRequestId,
+    const name = `${row.outcome} ${row.reason}`;
+    const known = counts.get(name);
+    counts.set(name, {
+      ...row,
+      searches: row.searches + (known?.searches ?? 0),
+      organizations: row.organizations + (known?.organizations ?? 0),
+      lastRequestId: known && known.lastRequestId > row.lastRequestId ? known.lastRequestId : row.lastRequestId,
     });
   }
 }
@@ -226,6 +233,7 @@ async function readSearch(context: CommandContext, requestId: string): Promise<R
 
 /** Of a search that made no call, if it is unknown which search did. */
 const unknownSource = {
+  kept: "its answer is one that the organization had paid for before and keeps",
   cache: "its answer came from the cache, and the raw answers of the cached search were not kept",
   shared:
     "it shared the answer of an identical search whose raw answers were not kept, or waited until its deadline or until its caller disconnected",

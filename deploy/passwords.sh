@@ -49,7 +49,7 @@ for name in API WORKER; do
 done
 
 # Keys from third parties. The file must exist even if it is empty, or compose could not mount it.
-for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD SEARCHAPI_API_KEY STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET; do
+for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD SEARCHAPI_API_KEY STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET OTEL_EXPORTER_OTLP_HEADERS; do
   value=$(value_of "$name")
   if [ -n "$value" ]; then
     if [ -s "$folder/$name" ]; then

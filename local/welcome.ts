@@ -4,7 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { Redis } from "ioredis";
+import { createSignInCode, signInCodeMinutes } from "../api/billing/session/sign-in-codes.ts";
 import { searchCode } from "../api/search-samples.ts";
+import { hashToken } from "../api/tokens/tokens.ts";
 import { ensureDemoToken } from "./demo-token.ts";
 import { begin, fail, print, printBox, say } from "./start-output.ts";
 
@@ -26,7 +29,7 @@ export async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
  * @param options.callersUrl where callers reach it.
  * @param options.tokenFile keeps the token for the next start.
  * @param options.operate a command that lists the operator's commands.
- * @param options.environment the settings, for the command that creates an organization.
+ * @param options.environment the settings, for the command that creates an organization, and with the address of Redis.
  */
 export async function welcome(options: {
   apiUrl: string;
@@ -43,6 +46,7 @@ export async function welcome(options: {
     "Token",
     `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shownTokenFile}`,
   );
+  const link = `${callersUrl}/playground${await signInCode(environment.REDIS_URL ?? "", token)}`;
   printBox("Serpmill is running", [
     ["API", callersUrl],
     ["Token", token],
@@ -51,10 +55,20 @@ export async function welcome(options: {
     ["Playground", `${callersUrl}/playground`],
     ["Agents", `${callersUrl}/mcp?names=plain`],
   ]);
+  print(`\nSearch in a browser. The link signs in once, within ${signInCodeMinutes} minutes:\n  ${link}`);
   const curl = searchCode("curl", callersUrl, { keyword: "best coffee beans" }).replace("$SERPMILL_TOKEN", token);
   print(`\nRun a search:\n  ${curl.replaceAll("\n", "\n  ")}`);
-  print("\nThe account and the playground ask for the token.");
+  print("\nWithout the link, the account and the playground ask for the token.");
   print(`\nOperator's commands:\n  ${operate}\n`);
+}
+
+async function signInCode(redisUrl: string, token: string): Promise<string> {
+  const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1 });
+  try {
+    return await createSignInCode(redis, hashToken(token).toString("hex"));
+  } finally {
+    redis.disconnect();
+  }
 }
 
 /** The addresses of the containers of deploy/quick.yml by default. */

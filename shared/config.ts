@@ -1,16 +1,17 @@
 import { z } from "zod";
 import { expectedRedisUrl, readRedisAddress } from "./config/redis-address.ts";
+import { refuseOldNode, StartRefused } from "./config/start-refused.ts";
 import { addressSecrets, fileSettingOf, readSecretFiles, secretSettings } from "./config/secret-settings.ts";
 import { protocolTimes } from "./protocol-times.ts";
 
 /** The forms of settings that several have. Each says what it expects, and never repeats a value, which may be a secret. */
 
+const formed = (form: RegExp, expected: string) => z.string().regex(form, expected);
+
 /** A whole number, written in digits only. Other notations are refused, not interpreted. */
 function wholeNumber(min: number, max: number) {
   const expected = `expected a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,9}$/, expected)
+  return formed(/^\d{1,9}$/, expected)
     .transform(Number)
     .refine((value) => value >= min && value <= max, expected);
 }
@@ -39,13 +40,17 @@ function origin(...protocols: string[]) {
     .transform((text) => new URL(text).origin);
 }
 
+/** The parts of a comma list, empty ones too. */
+const partsOf = (given: string) => given.split(",").map((part) => part.trim());
+const filledPartsOf = (given: string) => partsOf(given).filter((part) => part !== "");
+
 /** Names of hosts without ports, in lower case. */
 const hostNames = z
   .string()
+  .toLowerCase()
   .default("")
-  .transform((text) => text.split(",").map((name) => name.trim()))
-  .pipe(z.array(z.string().regex(/^[\w.-]*$/, "expected a comma list of host names, without ports")))
-  .transform((names) => names.filter((name) => name !== "").map((name) => name.toLowerCase()));
+  .transform(filledPartsOf)
+  .pipe(z.array(formed(/^[\w.-]*$/, "expected a comma list of host names, without ports")));
 
 /** The doors: APIs of other search services, spoken for their clients. */
 export const doorNames = ["searxng", "tavily", "openwebui", "perplexity", "firecrawl", "serper"] as const;
@@ -55,15 +60,8 @@ const aDoorList = `expected a comma list of: ${doorNames.join(", ")}`;
 /** A comma list of `door=value`, kept as it is written, without spaces. */
 function forDoors(value: RegExp, expected: string) {
   const form = new RegExp(`^(${doorNames.join("|")})=(${value.source})$`);
-  return z
-    .string()
-    .transform((text) => text.split(",").map((pair) => pair.trim().toLowerCase()))
-    .transform((pairs) => pairs.filter((pair) => pair !== ""))
-    .pipe(
-      z.array(
-        z.string().regex(form, `expected a comma list of door=${expected}, with the doors ${doorNames.join(", ")}`),
-      ),
-    );
+  const pair = formed(form, `expected a comma list of door=${expected}, with the doors ${doorNames.join(", ")}`);
+  return z.string().toLowerCase().transform(filledPartsOf).pipe(z.array(pair));
 }
 
 /** The patience of doors for which the operator sets none: less than that of their most impatient client. */
@@ -72,14 +70,12 @@ const isOfDoor = (pair: string) => (other: string) => other.startsWith(pair.slic
 
 /** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 function stripeSecret(...prefixes: string[]) {
-  return z
-    .string()
-    .regex(
-      new RegExp(`^(${prefixes.join("|")})[\\w-]{8,}$`),
-      `expected letters, digits, - or _ that begin with ${prefixes.join(" or ")}`,
-    )
-    .optional();
+  const form = new RegExp(`^(${prefixes.join("|")})[\\w-]{8,}$`);
+  return formed(form, `expected letters, digits, - or _ that begin with ${prefixes.join(" or ")}`).optional();
 }
+
+/** A key or password that is sent in a header. */
+const visibleAscii = formed(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces").optional();
 
 const port = wholeNumber(0, 65_535);
 /** Concurrent calls to a provider, for each worker process. */
@@ -100,6 +96,34 @@ export const searxngEngines = ["google", "google cse"] as const;
 export type SearxngEngine = (typeof searxngEngines)[number];
 const aSearxngEngineList = `expected a comma list of: ${searxngEngines.join(", ")}`;
 
+const expectedCollector = "expected a URL that begins with http:// or https://, without a login, a query or a fragment";
+
+/** The address of a collector alone: a login belongs into the headers, which are a secret. */
+const collectorAddress = z.string().refine((text) => {
+  const address = URL.parse(text);
+  return address !== null && /^https?:$/.test(address.protocol) && address.href === address.origin + address.pathname;
+}, expectedCollector);
+
+const header = String.raw`[\w!#$%&'*+.^|~-]+=[\x21-\x2b\x2d-\x7e]+`;
+const headerList = formed(
+  new RegExp(`^${header}(,${header})*$`),
+  "expected a comma list of name=value, with values percent-encoded",
+);
+
+/** A part of what OpenTelemetry specifies. */
+const samplers = [
+  "traceidratio",
+  "parentbased_traceidratio",
+  "always_on",
+  "parentbased_always_on",
+  "always_off",
+  "parentbased_always_off",
+] as const;
+const share = formed(/^(0|1|0?\.\d{1,9}|1\.0{1,9})$/, "expected a number from 0 to 1").transform(Number);
+
+/** A name of a service or of a person. */
+const printableName = formed(/^[\x20-\x7e]{1,100}$/, "expected 1 to 100 printable ASCII characters").optional();
+
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** The settings of the engine: which providers to ask, and how to reach each of them. */
@@ -107,17 +131,16 @@ const engineSettings = z.object({
   /** The providers, in order of preference. */
   SERP_PROVIDERS: z
     .string(aProviderList)
-    .transform((text) => text.split(",").map((name) => name.trim()))
+    .transform(partsOf)
     .pipe(z.array(z.enum(providerNames, aProviderList))),
   /** Milliseconds after which a search without an answer is also sent to the next provider; 0 for never. */
   SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
   /** Seconds for which an answer is cached for identical searches; 0 shares it only among concurrent ones. */
   SEARCH_CACHE_SECONDS: wholeNumber(0, 86_400).default(0),
+  /** Whether callers may learn which provider answered their search. */
+  ANSWERED_BY: onOrOff.default("on"),
   /** It is sent in the URL. */
-  SERPAPI_API_KEY: z
-    .string()
-    .regex(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _")
-    .optional(),
+  SERPAPI_API_KEY: formed(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _").optional(),
   SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
   /** Absent: the limit finds itself. */
   SERPAPI_CONCURRENCY: providerConcurrency.optional(),
@@ -125,11 +148,7 @@ const engineSettings = z.object({
   SERPAPI_AI_OVERVIEW: onOrOff.default("off"),
   /** Whether SerpApi may answer from its cache, up to an hour old and free. */
   SERPAPI_CACHE: onOrOff.default("on"),
-  /** It is sent in a header. */
-  SERPER_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
-    .optional(),
+  SERPER_API_KEY: visibleAscii,
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
   /** Absent: the limit finds itself. */
   SERPER_CONCURRENCY: providerConcurrency.optional(),
@@ -139,20 +158,17 @@ const engineSettings = z.object({
   SEARXNG_ENGINES: z
     .string()
     .default("google")
-    .transform((text) => text.split(",").map((name) => name.trim()))
+    .transform(partsOf)
     .pipe(z.array(z.enum(searxngEngines, aSearxngEngineList))),
   /** Google blocks an instance that sends too many requests. */
   SEARXNG_CONCURRENCY: providerConcurrency.default(4),
   /** The name of Basic authentication ends at the first colon. */
-  DATAFORSEO_LOGIN: z
-    .string()
-    .regex(/^[\x21-\x39\x3b-\x7e]+$/, "expected visible ASCII characters without spaces and colons")
-    .optional(),
+  DATAFORSEO_LOGIN: formed(
+    /^[\x21-\x39\x3b-\x7e]+$/,
+    "expected visible ASCII characters without spaces and colons",
+  ).optional(),
   /** The password of the API, which is not that of the account. */
-  DATAFORSEO_PASSWORD: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
-    .optional(),
+  DATAFORSEO_PASSWORD: visibleAscii,
   DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
   /** DataForSEO refuses more than 30 concurrent calls of one account. */
   DATAFORSEO_CONCURRENCY: providerConcurrency.default(30),
@@ -162,11 +178,7 @@ const engineSettings = z.object({
   DATAFORSEO_QUESTION_CLICKS: wholeNumber(0, 4).default(0),
   /** Whether a further result of a domain, which Google shows below the first one, is a result of its own. */
   DATAFORSEO_UNGROUP_RESULTS: onOrOff.default("off"),
-  /** It is sent in a header. */
-  SEARCHAPI_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "expected visible ASCII characters without spaces")
-    .optional(),
+  SEARCHAPI_API_KEY: visibleAscii,
   SEARCHAPI_BASE_URL: url("http:", "https:").default("https://www.searchapi.io"),
   /** Absent: the limit finds itself. */
   SEARCHAPI_CONCURRENCY: providerConcurrency.optional(),
@@ -187,10 +199,7 @@ const settings = z.object({
   SENTINEL_USERNAME: z.string().optional(),
   SENTINEL_PASSWORD: z.string().optional(),
   /** The interface of every listener. Containers set 0.0.0.0. */
-  HOST: z
-    .string()
-    .regex(/^[\w.:%-]+$/, "expected an address or the name of a host")
-    .default("127.0.0.1"),
+  HOST: formed(/^[\w.:%-]+$/, "expected an address or the name of a host").default("127.0.0.1"),
   API_PORT: port.default(3000),
   API_OPS_PORT: port.default(3001),
   WORKER_OPS_PORT: port.default(3002),
@@ -205,6 +214,10 @@ const settings = z.object({
   RAW_ANSWER_MINUTES: wholeNumber(0, 60).default(0),
   /** For so many days the search log is kept; 0 for not at all. */
   SEARCH_LOG_DAYS: wholeNumber(0, 400).default(30),
+  /** The most days for which an organization may have its answers kept; 0 keeps none. */
+  KEPT_ANSWERS_DAYS: wholeNumber(0, 90).default(0),
+  /** The most megabytes of answers, compressed, that each organization keeps. Its oldest ones give way. */
+  KEPT_ANSWERS_MB: wholeNumber(10, 100_000).default(100),
   /** Proxies in front of the API that set X-Forwarded-For and X-Forwarded-Proto. With 0, both headers are ignored. */
   TRUSTED_PROXIES: wholeNumber(0, 10).default(0),
   /** The page for a caller without credits. */
@@ -225,7 +238,7 @@ const settings = z.object({
   TOPUP_AMOUNTS_USD: z
     .string()
     .default("10,25,100")
-    .transform((text) => text.split(",").map((amount) => amount.trim()))
+    .transform(partsOf)
     .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
   /** Where webhooks of payers may lead: to public https addresses, to any address, or nowhere, which turns webhooks off. */
   WEBHOOK_TARGETS: z.enum(["public", "any", "none"], "expected public, any or none").default("public"),
@@ -235,8 +248,7 @@ const settings = z.object({
   COMPAT_DOORS: z
     .string()
     .default("")
-    .transform((text) => text.split(",").map((name) => name.trim()))
-    .transform((names) => names.filter((name) => name !== ""))
+    .transform(filledPartsOf)
     .pipe(z.array(z.enum(doorNames, aDoorList))),
   /** Host names, each of which serves one door and nothing else: for clients that drop the path of an address. */
   COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port").default([]),
@@ -247,11 +259,17 @@ const settings = z.object({
   /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
   OPS_ALLOWED_HOSTS: hostNames,
   /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
-  OPERATOR_NAME: z
-    .string()
-    .regex(/^[\x20-\x7e]{1,100}$/, "expected 1 to 100 printable ASCII characters")
-    .optional(),
+  OPERATOR_NAME: printableName,
   LOG_LEVEL: z.enum(logLevels, `expected one of: ${logLevels.join(", ")}`).default("info"),
+  /** Where traces are sent, over HTTP. Absent: nothing is traced. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: collectorAddress.optional(),
+  /** Sent with every request to it, usually a key. */
+  OTEL_EXPORTER_OTLP_HEADERS: headerList.optional(),
+  /** Which searches are traced. With `parentbased_` callers that send a trace decide about theirs. */
+  OTEL_TRACES_SAMPLER: z.enum(samplers, `expected one of: ${samplers.join(", ")}`).default("traceidratio"),
+  OTEL_TRACES_SAMPLER_ARG: share.default(0.01),
+  /** Absent: serpmill-api, serpmill-worker. */
+  OTEL_SERVICE_NAME: printableName,
 });
 
 /** Checks settings that need each other: with only some of them, payments would be taken and never credited. */
@@ -278,20 +296,6 @@ const connected = settings
 
 export type Config = Readonly<z.infer<typeof connected>>;
 export type EngineConfig = Readonly<z.infer<typeof engineSettings>>;
-
-/** A process cannot start as it is set up. The message is what the operator gets, without a stack. */
-export class StartRefused extends Error {}
-
-/** What runs Serpmill. The README and docs/operating/deploying.md have this sentence too. */
-export const nodeSentence =
-  "Node 20 or newer and npm install Serpmill; Node 24 runs it, which npm installs as the package `node`.";
-const nodeMajorMin = 24;
-
-/** @throws {StartRefused} if the Node with this version does not run Serpmill. One before 22.18 cannot even load it. */
-export function refuseOldNode(version: string): void {
-  if (Number(version.split(".")[0]) >= nodeMajorMin) return;
-  throw new StartRefused(`This is Node ${version}. ${nodeSentence} Start with node_modules/.bin/node or npm.`);
-}
 
 /** A setting is missing or wrong. The message lists each of them with what was expected. */
 export class ConfigError extends StartRefused {
@@ -329,12 +333,8 @@ export function readMigrationConfig(environment: NodeJS.ProcessEnv = process.env
   processUrl: string;
 } {
   const needed = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
-  const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL: ownerUrl = processUrl } = readSettings(
-    needed,
-    needed,
-    environment,
-  );
-  return { ownerUrl, processUrl };
+  const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL } = readSettings(needed, needed, environment);
+  return { ownerUrl: MIGRATION_DATABASE_URL ?? processUrl, processUrl };
 }
 
 /** Reads only the addresses of the data stores, any of which may be absent. @throws {ConfigError} like {@link readConfig}. */

@@ -69,9 +69,9 @@ export class CallerError extends Error {
 export const errorBodySchema = z.strictObject({
   requestId: z.string(),
   error: z.strictObject({
-    code: z.string().meta({ description: "The error code, for programs." }),
-    message: z.string().meta({ description: "A message for people." }),
-    details: z.record(z.string(), z.unknown()).meta({ description: "Fields that depend on the code." }),
+    code: z.string().describe("The error code, for programs."),
+    message: z.string().describe("A message for people."),
+    details: z.record(z.string(), z.unknown()).describe("Fields that depend on the code."),
   }),
 });
 

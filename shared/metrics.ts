@@ -71,10 +71,12 @@ export function openMetrics() {
   startAtZero(metrics.answeredSearches, "from", answerSources);
   startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
   startAtZero(metrics.searchLogRows, "outcome", ["written", "dropped"]);
+  startAtZero(metrics.keptAnswers, "outcome", ["written", "dropped"]);
   startAtZero(metrics.topups, "outcome", topupOutcomes);
   startAtZero(metrics.autoTopups, "outcome", autoTopupOutcomes);
   startAtZero(metrics.webhookDeliveries, "outcome", deliveryOutcomes);
   startAtZero(metrics.balancesStored, "why", ["redis_restarted", "older", "impossible"]);
+  startAtZero(metrics.traceSpans, "outcome", ["exported", "failed", "dropped"]);
   startAtZero(metrics.signIns, "outcome", ["signed_in", "refused", "limited"]);
   for (const lane of ["known", "new"]) {
     for (const outcome of ["valid", "invalid", "failed"]) metrics.tokenLookups.inc({ lane, outcome }, 0);
@@ -224,7 +226,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
     ),
     answeredSearches: counter(
       "searches_asked_total",
-      "Answered searches, by the source of the answer: a provider, a concurrent identical search, or the cache.",
+      "Answered searches, by the source of the answer: a provider, a concurrent identical search, the cache, or kept answers.",
       ["from"],
     ),
     providerCostSavedMicroUsd: counter(
@@ -242,6 +244,11 @@ function ofBillingPage({ counter, gauge }: Declare) {
     searchLogRows: counter("search_log_rows_total", "Rows of the search log, by whether Postgres has them.", [
       "outcome",
     ]),
+    keptAnswers: counter(
+      "kept_answers_total",
+      "Answers of organizations that keep theirs, by whether Postgres has them.",
+      ["outcome"],
+    ),
     liveStreams: gauge("live_streams_open", "Open connections for live updates of the billing page."),
   };
 }
@@ -254,6 +261,11 @@ function ofProcess({ counter, gauge }: Declare) {
         this.inc(performance.eventLoopUtilization().active / 1_000);
       },
     }),
+    traceSpans: counter(
+      "trace_spans_total",
+      "Spans of traced searches, by whether the collector has them. `dropped` ones found too many waiting.",
+      ["outcome"],
+    ),
     readinessChecks: gauge("readiness_check_passed", "1 if this process passes a check of /readyz, 0 if not.", [
       "check",
     ]),

@@ -4,13 +4,16 @@
 export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
 export type LimitReason = (typeof limitReasons)[number];
 
+/** How the last provider failed: the reasons of the error `engine_error`. */
+export const engineFailures = ["provider_unavailable", "provider_refused", "unreadable_answer"] as const;
+
 /** Why a search was not charged. `decide_searches()` sets those down to the limits; the process that settles sets the others. */
 export const refundReasons = [
   "out_of_credits",
   "already_paid",
   "idempotency_key_reused",
   ...limitReasons,
-  "engine_error",
+  ...engineFailures,
   "engine_timeout",
   "query_rejected",
   "deadline_passed",
@@ -26,8 +29,8 @@ export type RefundReason = (typeof refundReasons)[number];
 export const reversalReasons = ["caller_disconnected", "engine_timeout", "undelivered"] as const;
 export type ReversalReason = (typeof reversalReasons)[number];
 
-/** Where an answer came from: a provider, a concurrent identical search, or the cache. */
-export const answerSources = ["provider", "shared", "cache"] as const;
+/** Where an answer came from: a provider, a concurrent identical search, the cache, or the organization's own kept answers. */
+export const answerSources = ["provider", "shared", "cache", "kept"] as const;
 export type AnswerSource = (typeof answerSources)[number];
 
 /**

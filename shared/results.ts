@@ -42,15 +42,13 @@ export const resultTypeMeanings: Readonly<Record<ResultType, string>> = {
 
 export const siteLink = z
   .strictObject({
-    title: z.string().meta({ description: "The text of the link." }),
-    url: z.string().meta({ description: 'The absolute URL, or `""` for a link without one.' }),
-    description: z.string().meta({ description: 'The answer or the source line of the link, or `""`.' }),
+    title: z.string().describe("The text of the link."),
+    url: z.string().describe('The absolute URL, or `""` for a link without one.'),
+    description: z.string().describe('The answer or the source line of the link, or `""`.'),
   })
-  .meta({
-    description: "A link inside a result: a question, a story, a video, a product, or a page of the same site.",
-  });
+  .describe("A link inside a result: a question, a story, a video, a product, or a page of the same site.");
 
-const lines = (description: string) => z.array(z.string()).meta({ description });
+const lines = (description: string) => z.array(z.string()).describe(description);
 
 /** One element of the page, always with all nine keys: a missing text is "", a missing list []. */
 export const result = z
@@ -61,28 +59,24 @@ export const result = z
     rank: z
       .int()
       .min(1)
-      .meta({
-        description:
-          "The position among all elements of all pages, from 1: the provider's own where it tells one, otherwise by the order " +
+      .describe(
+        "The position among all elements of all pages, from 1: the provider's own where it tells one, otherwise by the order " +
           "of the elements. It rises from result to result, with gaps where the provider counts elements that are not in the list.",
-      }),
-    title: z.string().meta({ description: 'The headline, or `""`.' }),
-    url: z.string().meta({ description: 'The absolute URL, http or https; `""` for an element without a link.' }),
-    domain: z.string().meta({ description: 'The host of `url`, in lower case and without `www.`, or `""`.' }),
-    breadcrumb: z.string().meta({ description: 'The URL as the engine displays it, or `""`.' }),
-    description: z.string().meta({ description: 'The text below the headline, or `""`.' }),
+      ),
+    title: z.string().describe('The headline, or `""`.'),
+    url: z.string().describe('The absolute URL, http or https; `""` for an element without a link.'),
+    domain: z.string().describe('The host of `url`, in lower case and without `www.`, or `""`.'),
+    breadcrumb: z.string().describe('The URL as the engine displays it, or `""`.'),
+    description: z.string().describe('The text below the headline, or `""`.'),
     richSnippet: z
       .strictObject({
         top: lines("Texts above or beside the description: a rating, a price, a date."),
         bottom: lines("Texts below the description."),
       })
-      .meta({ description: "Short texts around the description." }),
-    siteLinks: z.array(siteLink).meta({ description: "The links inside the element, or `[]`." }),
+      .describe("Short texts around the description."),
+    siteLinks: z.array(siteLink).describe("The links inside the element, or `[]`."),
   })
-  .meta({
-    description:
-      'One element of the page. All nine keys are always present: a missing text is `""`, a missing list `[]`.',
-  });
+  .describe('One element of the page. All nine keys are always present: a missing text is `""`, a missing list `[]`.');
 
 export type SiteLink = z.infer<typeof siteLink>;
 export type Result = z.infer<typeof result>;

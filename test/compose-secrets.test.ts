@@ -37,8 +37,8 @@ test("an API has no way out unless its operator asks for one", () => {
 test("each container gets only the secrets that it needs", () => {
   const given = Object.entries(services).map(([name, { secrets }]) => [name, secrets.toSorted()]);
   expect(Object.fromEntries(given)).toMatchObject({
-    api: ["DATABASE_URL", "REDIS_URL_API", ...stripeKeys],
-    worker: ["DATABASE_URL", "REDIS_URL_WORKER", ...providerKeys].toSorted(),
+    api: ["DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "REDIS_URL_API", ...stripeKeys],
+    worker: ["DATABASE_URL", "OTEL_EXPORTER_OTLP_HEADERS", "REDIS_URL_WORKER", ...providerKeys].toSorted(),
     migrate: ["DATABASE_URL", "MIGRATION_DATABASE_URL"],
     postgres: ["MIGRATION_DATABASE_URL"],
     redis: ["REDIS_API_PASSWORD", "REDIS_WORKER_PASSWORD"],
@@ -47,7 +47,7 @@ test("each container gets only the secrets that it needs", () => {
 
 test("no environment in the compose file has a secret, and every file that one names is mounted", () => {
   for (const [name, { environment, secrets }] of Object.entries(services)) {
-    const values = Object.entries(environment).filter(([key]) => /(KEY|SECRET|PASSWORD|LOGIN|_URL)$/.test(key));
+    const values = Object.entries(environment).filter(([key]) => /(KEY|SECRET|PASSWORD|LOGIN|HEADERS|_URL)$/.test(key));
     expect({ name, values: values.filter(([, value]) => value !== "") }).toEqual({ name, values: [] });
     const files = Object.values(environment).flatMap((value) => /^\/run\/secrets\/(.+)$/.exec(value)?.[1] ?? []);
     expect({ name, missing: files.filter((file) => !secrets.includes(file)) }).toEqual({ name, missing: [] });

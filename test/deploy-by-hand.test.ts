@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,6 +21,11 @@ const systemdAnalyze = "/usr/bin/systemd-analyze"; // Where Debian has it.
 const withoutSystemd = existsSync(systemdAnalyze) ? "" : ` (skipped: no ${systemdAnalyze})`;
 /** A limit of `systemd-analyze security`, which counts tenths: 10 to 20 is "OK". */
 const exposureMax = "15";
+
+/** Before a command, so that root runs it as a user that owns no file; nothing where such a user cannot read this checkout. */
+const setUser = ["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"];
+const readsCheckout = [...setUser, join(checkout, "node_modules/.bin/node"), "--check", join(checkout, "api/main.ts")];
+const asPlainUser = spawnSync("/usr/bin/setpriv", readsCheckout).status === 0 ? ["/usr/bin/setpriv", ...setUser] : [];
 
 type Unit = "serpmill-api@" | "serpmill-worker@" | "serpmill-migrate";
 const units: readonly Unit[] = ["serpmill-api@", "serpmill-worker@", "serpmill-migrate"];
@@ -100,7 +105,10 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
     return { service, folder: folder.path };
   }
 
-  /** Runs the line of a unit as systemd does: its folder, its files, its instance, and nothing else from here. */
+  /**
+   * Runs the line of a unit as systemd does: its folder, its files, its instance, and nothing else from here; under root as a user
+   * that owns no file, as with DynamicUser.
+   */
   async function start(unit: Unit, folder: string, instance = ""): Promise<GuardedProcess> {
     expect(valuesOf(unit, "WorkingDirectory")).toEqual(["/opt/serpmill"]);
     const paths = valuesOf(unit, "EnvironmentFile").map((path) => path.replace("/etc/serpmill", folder));
@@ -113,7 +121,8 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
           .map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
       ),
     );
-    const [program = "", ...args] = (valuesOf(unit, "ExecStart")[0] ?? "").replaceAll("%i", instance).split(" ");
+    const command = (valuesOf(unit, "ExecStart")[0] ?? "").replaceAll("%i", instance);
+    const [program = "", ...args] = [...asPlainUser, ...command.split(" ")];
     const started = await startGuardedProcess(program, args, { cwd: checkout, env, stdio: "ignore" });
     ends.push(() => started.stop());
     return started;

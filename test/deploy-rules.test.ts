@@ -1,7 +1,10 @@
 import { execFile, spawnSync } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
-import { parse } from "yaml";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { parse, parseAllDocuments, stringify } from "yaml";
 import { z } from "zod";
 import { openMetrics } from "../shared/metrics.ts";
 import { anchorsOf, page } from "./docs/markdown.ts";
@@ -110,5 +113,63 @@ describe.skipIf(isMissing)(`with promtool${withoutPromtool}`, { timeout: 600_000
 
   test.for(testFiles)("the cases of $path hold", async ({ path }) => {
     expect((await promtool("test", "rules", path)).stdout).toContain("SUCCESS");
+  });
+
+  async function temporaryFile(content: object): Promise<string> {
+    const temporary = await mkdtemp(join(tmpdir(), "serpmill-promtool-"));
+    onTestFinished(() => rm(temporary, { recursive: true }));
+    const path = join(temporary, "file.yml");
+    await writeFile(path, stringify(content));
+    return path;
+  }
+
+  test("Prometheus takes every query of the dashboards", async () => {
+    const targets = z.object({
+      panels: z.array(z.object({ targets: z.array(z.object({ expr: z.string() })).default([]) })),
+    });
+    const rules = sources("deploy/grafana/dashboards/*.json")
+      .flatMap(({ text }) => targets.parse(JSON.parse(text)).panels.flatMap((panel) => panel.targets))
+      .map(({ expr }, at) => ({ record: `query:${at}`, expr: expr.replaceAll("$__rate_interval", "5m") }));
+    expect(rules.length).toBeGreaterThan(0);
+    const file = await temporaryFile({ groups: [{ name: "dashboards", rules }] });
+    expect((await promtool("check", "rules", file)).stdout).toContain(`SUCCESS: ${rules.length} rules found`);
+  });
+
+  test("KEDA's query is the searches that wait and run per slot, whatever other installations in the cluster do", async () => {
+    const scaledObject = z.object({
+      kind: z.literal("ScaledObject"),
+      spec: z.object({ triggers: z.tuple([z.object({ metadata: z.object({ query: z.string() }) })]) }),
+    });
+    // What a test of the chart compares with the rendered one.
+    const query = parseAllDocuments(readSource("test/helm/golden/everything.yaml"))
+      .flatMap((document) => scaledObject.safeParse(document.toJS()).data ?? [])
+      .map(({ spec }) => spec.triggers[0].metadata.query);
+    expect(query).toHaveLength(1);
+    const pod = (service: string, name: string, metric: string, value: number, namespace = "search") => ({
+      series: `${metric}{namespace="${namespace}",service="serpmill-${service}",pod="${name}"}`,
+      values: `${value}x8`,
+    });
+    const file = await temporaryFile({
+      tests: [
+        {
+          interval: "15s",
+          input_series: [
+            // Each API reads the depth of the same queue.
+            pod("api", "a", "queue_depth", 30),
+            pod("api", "b", "queue_depth", 30),
+            pod("worker", "a", "worker_slots_taken", 32),
+            pod("worker", "b", "worker_slots_taken", 18),
+            pod("worker", "a", "worker_slots", 32),
+            pod("worker", "b", "worker_slots", 32),
+            pod("api", "c", "queue_depth", 900, "another"),
+            pod("worker", "c", "worker_slots_taken", 900, "another"),
+          ],
+          promql_expr_test: [
+            { expr: query[0], eval_time: "2m", exp_samples: [{ labels: "{}", value: (30 + 32 + 18) / 64 }] },
+          ],
+        },
+      ],
+    });
+    expect((await promtool("test", "rules", file)).stdout).toContain("SUCCESS");
   });
 });

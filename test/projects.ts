@@ -47,6 +47,7 @@ const long: Record<string, string> = {
   "test/faults/crash-points/crash-points.test.ts":
     "kills a process at steps of a search and waits until others have ended it",
   "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",
+  "test/faults/scenarios/takeovers.test.ts": "waits until another worker or provider takes over",
   "test/helm/objects.test.ts": "downloads Helm, and compiles what it renders",
   "test/helm/processes.test.ts": "downloads Helm, and starts what it renders",
   "test/journeys/account-tasks.test.ts": "people at work in Chromium",

@@ -43,6 +43,10 @@ test("all containers together may use 1 GB, and only callers on this machine rea
   for (const name of ["postgres", "redis", "migrate"]) expect(services[name]?.networks).toEqual(["data"]);
 });
 
+test("Redis answers other containers although it has no password, from any image and not only one that has changed this default", () => {
+  expect(services["redis"]?.command?.join(" ")).toContain(" --protected-mode no ");
+});
+
 test("answers are made up unless the shell names providers, whose keys only the worker gets", () => {
   for (const { environment } of [api, worker]) expect(environment["SERP_PROVIDERS"]).toBe("${SERP_PROVIDERS:-sandbox}");
   const keysOf = ({ environment }: typeof api) => Object.keys(environment).filter((name) => /KEY|LOGIN/.test(name));

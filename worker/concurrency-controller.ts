@@ -6,7 +6,7 @@ const longRunMs = 100;
 const shortSlotsMax = 128;
 const queuedPerSlotToGrow = 3;
 const queuedPerSlotMin = 0.5;
-const utilizationToGrow = 0.7;
+const utilizationToGrow = 0.85;
 const utilizationToShrink = 0.95;
 const heapShareMax = 0.6;
 // BullMQ is about to end the searches in the other slots.

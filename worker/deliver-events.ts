@@ -96,10 +96,7 @@ export function openEventSender(
     const address = addressIn(url);
     return targets === "public" && url.protocol === "https:" && (address === undefined || isPublic(address));
   };
-  return {
-    send: (event) => attempt({ agent, isAllowed, timeoutMs }, event),
-    close: () => agent.destroy(),
-  };
+  return { send: (event) => attempt({ agent, isAllowed, timeoutMs }, event), close: () => agent.destroy() };
 }
 
 async function attempt(

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
+import { type IQueueBackend, type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../shared/concurrency/with-timeout.ts";
@@ -13,26 +13,26 @@ import { Script } from "../shared/redis/script.ts";
 
 /**
  * Takes jobs from BullMQ's queue by hand, as https://docs.bullmq.io/patterns/manually-fetching-jobs describes. BullMQ's own loop
- * takes one job at a time and asks twice more after each: six messages to Redis for a search that comes alone, and here two.
+ * takes one job at a time and asks twice more after each: six messages to Redis for a search that comes alone, and here one.
  * Locks, stalled jobs and the ends of jobs are BullMQ's.
  *
  * After each event (a search has ended, a job was added, more searches may run) the worker ends the jobs whose searches have ended
- * and, in the same message, takes as many as wait and may run; the reply says how many wait then. If none waits, and a search
- * may run, it waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`.
+ * and, in the same message, takes as many as wait and may run; the reply says how many wait then. If it expects no other and may run
+ * more, that message also waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`.
  */
 
 // A failed search is refunded and answered, not retried; only the job of a dead worker is taken over. BullMQ reads this from
 // the worker where a job has no options of its own, which would be serialized, stored and parsed for every search.
-const keepJobs: Pick<WorkerOptions, "removeOnComplete" | "removeOnFail"> = {
+const keepJobs = {
   removeOnComplete: { count: 0 },
   removeOnFail: { age: 3_600, count: 1_000 },
-};
+} satisfies Pick<WorkerOptions, "removeOnComplete" | "removeOnFail">;
 // Of workers that die with the job. A search that has killed three workers is not given to a fourth.
 const takeOversMax = 2;
 const takenAtOnceMax = 64;
 const retryPauseMs = 1_000;
 // The caller has its answer by then, so the end waits for the next job to be taken, with which it shares a message.
-const endWithinMs = 5;
+const endWithinMs = 25;
 
 /** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
 export class WorkersLost extends Error {}
@@ -54,11 +54,19 @@ class ManualWorker extends Worker {
     this.backend.keys["marker"] = unreadMarker;
   }
 
+  /** BullMQ's commands on another connection. */
+  backendOn(connection: Redis): IQueueBackend {
+    const backend = this.backendFactory(this.name, { ...this.opts, connection }, { withBlockingConnection: false });
+    backend.keys["marker"] = unreadMarker;
+    backend.on("error", (error: Error) => this.emit("error", error));
+    return backend;
+  }
+
   get locks(): typeof this.lockManager {
     return this.lockManager;
   }
 
-  /** The job in BullMQ's reply to the end of another one, if there was one to take. */
+  /** The job in BullMQ's reply, if there was one to take. */
   async jobIn(reply: unknown, token: string): Promise<Job | undefined> {
     if (!Array.isArray(reply)) return undefined;
     // BullMQ does not say the types of the reply, which it reads in the same way.
@@ -78,10 +86,11 @@ interface EndedJob {
 export class JobLoop {
   readonly #worker: ManualWorker;
   readonly #redis: Redis;
-  /** On which the worker takes and ends jobs. */
+  /** For everything that must not wait for a job: BullMQ's locks, and the ends of jobs while none comes. */
   readonly #commands: Redis;
-  /** On which the loop waits for jobs. */
-  readonly #wakeUps: Redis;
+  /** On which the worker takes jobs and waits for them. */
+  readonly #takes: Redis;
+  readonly #taking: IQueueBackend;
   readonly #handlers: JobHandlers;
   readonly #warn: (error: unknown) => void;
   readonly #running = new InFlightEntries<{ job: Job; token: string }>();
@@ -99,8 +108,10 @@ export class JobLoop {
   #isActing = false;
   /** Jobs that it has asked for. */
   #expected = 0;
-  /** Messages by which it takes jobs or waits for one, without their replies. */
+  /** Messages by which it takes jobs, without their replies. */
   #asking = 0;
+  /** Whether it waits for the marker, and can take nothing until that has come. */
+  #isWaiting = false;
   #isStopping = false;
   #whenFull: () => void = () => undefined;
 
@@ -122,7 +133,7 @@ export class JobLoop {
       warn(error);
     };
     this.#commands = connections.openBlocking("worker-queue");
-    this.#wakeUps = connections.openBlocking("worker-wake-ups");
+    this.#takes = connections.openBlocking("worker-takes");
     this.#worker = new ManualWorker(queueName, null, {
       connection: this.#commands,
       prefix,
@@ -133,6 +144,7 @@ export class JobLoop {
       autorun: false,
       ...keepJobs,
     });
+    this.#taking = this.#worker.backendOn(this.#takes);
     this.#worker.on("error", this.#warn);
     this.#worker.on("stalled", () => this.#look());
   }
@@ -170,7 +182,13 @@ export class JobLoop {
   /** Looks whether a job waits, although no marker says so. */
   #look(): void {
     this.#waiting = Math.max(this.#waiting, 1);
-    this.#act();
+    if (this.#isWaiting) void this.#wakeOne();
+    else this.#act();
+  }
+
+  /** Sets the marker, which wakes a worker that waits for it. Without it a job waits a second longer. Never rejects. */
+  async #wakeOne(): Promise<void> {
+    await this.#commands.zadd(queueKeys.marker, 0, "0").catch(() => undefined);
   }
 
   /** Sets how many searches may run at once. Those beyond a lower number end normally. */
@@ -182,6 +200,7 @@ export class JobLoop {
   /** Takes jobs until {@link stop}. @throws if Redis refuses what BullMQ asks at first, as to a user who may not run INFO. */
   async start(): Promise<void> {
     await this.#worker.waitUntilReady();
+    await this.#taking.waitUntilReady();
     await this.#worker.startStalledCheckTimer();
     this.#worker.locks.start();
     this.#act();
@@ -193,10 +212,9 @@ export class JobLoop {
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#act();
-    this.#wakeUps.disconnect();
-    // The marker may have been on its way to this worker.
-    void this.#commands.zadd(queueKeys.marker, 0, "0").catch(() => undefined);
     const { ended } = await waitFor(this.#finish(), { timeoutMs: protocolTimes.jobDrainMs });
+    this.#takes.disconnect();
+    void this.#wakeOne(); // The marker may have been on its way to this worker.
     // If this process still decides one of them, it decides the same as the worker that takes it over.
     if (ended !== "done") await Promise.allSettled(this.#running.values().map((entry) => this.#handBack(entry)));
   }
@@ -215,7 +233,7 @@ export class JobLoop {
   async #handBack({ job, token }: { job: Job; token: string }): Promise<void> {
     this.#running.delete(job.id ?? "");
     await job.moveToWait(token);
-    await this.#commands.zadd(queueKeys.marker, 0, "0");
+    await this.#wakeOne();
   }
 
   /** Acts at the end of this turn of the event loop, so that what happens in the same turn shares a message. */
@@ -225,11 +243,12 @@ export class JobLoop {
     setImmediate(() => {
       this.#isActing = false;
       const free = this.#isStopping ? 0 : this.#concurrency - this.#running.size - this.#expected;
-      const jobs = Math.min(free, this.#waiting, takenAtOnceMax);
-      if (jobs > 0) void this.#ask(this.#exchange(this.#ended.splice(0), jobs));
+      const jobs = this.#isWaiting ? 0 : Math.max(0, Math.min(free, this.#waiting, takenAtOnceMax));
+      const expectsMore = jobs < this.#waiting || (jobs === 0 && this.#asking > 0);
+      const waits = free > jobs && !expectsMore && !this.#isWaiting;
+      if (jobs > 0 || waits) void this.#ask(this.#exchange(this.#ended.splice(0), jobs, waits));
       else if (this.#isStopping) this.#endJobs();
       else if (this.#ended.length > 0) this.#endTimer ??= setTimeout(() => this.#endJobs(), endWithinMs);
-      if (free > 0 && this.#waiting === 0 && this.#asking === 0) void this.#ask(this.#wakeUp());
     });
   }
 
@@ -237,7 +256,7 @@ export class JobLoop {
   #endJobs(): void {
     clearTimeout(this.#endTimer);
     this.#endTimer = undefined;
-    for (const end of this.#ended.splice(0)) void this.#endJob(end, false).catch(this.#warn);
+    for (const end of this.#ended.splice(0)) void this.#endJob(end).catch(this.#warn);
   }
 
   async #ask(request: Promise<void>): Promise<void> {
@@ -253,51 +272,73 @@ export class JobLoop {
     this.#act();
   }
 
-  async #wakeUp(): Promise<void> {
-    await this.#wakeUps.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
-    this.#waiting = 1; // Or none, if the wait timed out or another worker was faster.
-  }
-
   /**
-   * Ends jobs, takes up to so many and starts their searches. @throws if one could not be ended or taken, after it has started the
-   * others.
+   * Ends jobs, takes up to so many and starts their searches. @param waits whether to wait for the marker then, in the same message.
+   * @throws if one could not be ended or taken, after it has started the others.
    */
-  async #exchange(ended: readonly EndedJob[], jobsMax: number): Promise<void> {
+  async #exchange(ended: readonly EndedJob[], jobsMax: number, waits: boolean): Promise<void> {
     this.#waiting -= jobsMax;
     this.#expected += jobsMax;
+    this.#isWaiting ||= waits;
+    // BullMQ's commands leave within this turn of the event loop, a script at its end, and the wait after both: with one write.
+    const { stream } = this.#takes;
+    stream.cork();
+    const asked: Promise<unknown>[] = ended.map((end, at) => this.#endJob(end, { takesNext: at < jobsMax }));
     // An end that takes the next job costs Redis less than an end and a take.
-    const ends = ended.map((end, at) => this.#endJob(end, at < jobsMax));
-    const takes = Array.from({ length: Math.max(0, jobsMax - ended.length) }, () => this.#takeJob());
-    // BullMQ's commands leave within this turn of the event loop and a script at its end, on the same connection.
-    const { waiting, waitingByTurn, marker } = queueKeys;
-    const left = wakeOthersScript.run(this.#commands, [waiting, waitingByTurn, marker], []);
-    const [counted, ...rest] = await Promise.allSettled([left, ...ends, ...takes]);
+    for (let at = ended.length; at < jobsMax; at += 1) asked.push(this.#takeJob());
+    if (jobsMax > 0) asked.push(this.#countWaiting());
+    const replied = Promise.allSettled(asked);
+    setImmediate(() => {
+      if (waits) void this.#ask(this.#wait(replied));
+      stream.uncork();
+    });
+    const replies = await replied;
     this.#expected -= jobsMax;
     this.#resolveIfIdle();
-    if (counted.status === "fulfilled") this.#waiting = Number(counted.value);
-    for (const result of [counted, ...rest]) if (result.status === "rejected") throw result.reason;
+    for (const reply of replies) if (reply.status === "rejected") throw reply.reason;
+  }
+
+  async #countWaiting(): Promise<void> {
+    const { waiting, waitingByTurn, marker } = queueKeys;
+    this.#waiting = Number(await wakeOthersScript.run(this.#takes, [waiting, waitingByTurn, marker], []));
+  }
+
+  /** @param counted the replies before the marker, whose count is older than the marker. */
+  async #wait(counted: Promise<unknown>): Promise<void> {
+    try {
+      await this.#takes.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
+      await counted;
+      this.#waiting = Math.max(this.#waiting, 1); // Or none, if the wait timed out or another worker was faster.
+      if (this.#isStopping) void this.#wakeOne();
+    } finally {
+      this.#isWaiting = false;
+    }
   }
 
   async #takeJob(): Promise<void> {
     this.#asked += 1;
     const token = `${this.#worker.id}:${this.#asked}`;
-    const job = await this.#worker.getNextJob(token, { block: false });
+    const job = await this.#worker.jobIn(await this.#taking.moveToActive(token, this.#worker.opts.name), token);
     if (job) void this.#run(job, token);
   }
 
-  async #endJob({ job, token, failure }: EndedJob, takesNext: boolean): Promise<void> {
+  /** Ends a job. @param exchanged absent for one that is ended on its own. */
+  async #endJob({ job, token, failure }: EndedJob, exchanged?: { takesNext: boolean }): Promise<void> {
     this.#ending += 1;
     try {
-      if (failure) {
-        await job.moveToFailed(failure, token, false);
-        return;
-      }
-      const taken = await this.#worker.jobIn(await job.moveToCompleted("", token, takesNext), token);
-      if (taken) void this.#run(taken, token);
+      if (failure) await job.moveToFailed(failure, token, false);
+      else if (!exchanged) await job.moveToCompleted("", token, false);
+      else await this.#endAndTake(job, token, exchanged.takesNext);
     } finally {
       this.#ending -= 1;
       this.#resolveIfIdle();
     }
+  }
+
+  async #endAndTake(job: Job, token: string, takesNext: boolean): Promise<void> {
+    const { result } = await this.#taking.moveToCompleted(job, "", keepJobs.removeOnComplete, token, takesNext);
+    const taken = await this.#worker.jobIn(result, token);
+    if (taken) void this.#run(taken, token);
   }
 
   /** Never rejects. */

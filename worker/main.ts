@@ -1,4 +1,5 @@
 import type { Context } from "../shared/process/context.ts";
+import { openKeptAnswers } from "../shared/credits/kept-answers.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
 import { startOpsServer } from "../shared/process/ops-server.ts";
@@ -24,7 +25,8 @@ async function openWorker(context: Context): Promise<void> {
   const workerId = newId("worker");
   const google = openGoogle(context);
   const engine = openSingleFlight(context, google);
-  const searchLog = openSearchLog(context, "worker");
+  const searchLog = openSearchLog(context, "worker")?.searches;
+  const keptAnswers = openKeptAnswers(context);
   const settlement = new Settlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
@@ -33,7 +35,16 @@ async function openWorker(context: Context): Promise<void> {
   const controller = new ConcurrencyController(config.WORKER_CONCURRENCY);
   const disconnectedSearches = openDisconnectedSearches(context);
   const rawAnswers = openRawAnswers(context);
-  const running = { ...context, workerId, engine, settlement, disconnectedSearches, rawAnswers, searchLog };
+  const running = {
+    ...context,
+    workerId,
+    engine,
+    settlement,
+    disconnectedSearches,
+    rawAnswers,
+    keptAnswers,
+    searchLog,
+  };
   const { jobs, average } = await takeJobs(running, controller.slots);
   const heartbeat = startHeartbeat(context, workerId, { controller, average });
   // The APIs admit by the slots that they know of.

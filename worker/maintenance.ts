@@ -5,6 +5,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
 import { countOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { readOpenHolds } from "../shared/credits/open-holds.ts";
+import { clearKeptAnswers } from "../shared/credits/kept-answers.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import { clearOldRefunds } from "../shared/credits/ledger.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
@@ -12,7 +13,8 @@ import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { Script } from "../shared/redis/script.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
-import { rotateSearchLog } from "../shared/search-log/search-log.ts";
+import { clearOldRefused } from "../shared/search-log/refused-searches.ts";
+import { rotateDays } from "../shared/search-log/search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
 import {
@@ -27,6 +29,8 @@ import { sweepHolds } from "./sweep-holds.ts";
 const slowStepsEvery = 5; // runs
 const oldSignInsPerRunMax = 1_000;
 const oldEventsPerRunMax = 1_000;
+const oldRefusedPerRunMax = 5_000;
+const oldAnswersPerRunMax = 5_000;
 const oldRefundsPerPage = 5_000;
 const oldRefundPagesPerRunMax = 10;
 const thresholdsPerRun = 5_000;
@@ -126,8 +130,14 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     if (await clearOldAnswers(database)) log.info("emptied the table of the answers and keys that have expired");
   };
   const clearSearchLog = async () => {
-    const days = await rotateSearchLog(database, config.SEARCH_LOG_DAYS);
+    const days = await rotateDays(database, config.SEARCH_LOG_DAYS);
     if (days > 0) log.info({ days }, "removed old days of the search log");
+    await clearOldRefused(database, config.SEARCH_LOG_DAYS, oldRefusedPerRunMax);
+  };
+  const clearKept = async () => {
+    const days = config.KEPT_ANSWERS_DAYS;
+    await rotateDays(database, days, "kept_answers");
+    await clearKeptAnswers(database, days, oldAnswersPerRunMax);
   };
   const clearRefunds = async () => {
     for (let pages = 0; pages < oldRefundPagesPerRunMax; pages += 1)
@@ -145,6 +155,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
     { name: "refunds", work: clearRefunds },
     { name: "search_log", work: clearSearchLog },
+    { name: "kept_answers", work: clearKept },
     { name: "webhook_events", work: () => deleteOldEvents(database, oldEventsPerRunMax) },
     { name: "low_balances", work: notice },
   ];

@@ -1,23 +1,26 @@
 import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
 import { type Decision, isCharged, type SettlementRequest } from "../shared/credits/ledger.ts";
+import { type AnswerToKeep, type KeptAnswers, writeFindings } from "../shared/credits/kept-answers.ts";
 import { compressAnswer } from "../shared/credits/stored-answers.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import type { Context } from "../shared/process/context.ts";
+import { withTimeout } from "../shared/concurrency/with-timeout.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
+import { engineFailures, type RefundReason } from "../shared/outcomes.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { type PayableCalls, type SearchOutcome, type SearchTrace, serializeAnswer } from "../shared/queue/replies.ts";
 import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
+import type { Spans } from "../shared/tracing/spans.ts";
 import type { DisconnectedSearches } from "./disconnected-searches.ts";
 import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { AverageRunTime } from "./concurrency-controller.ts";
 import { JobLoop, WorkersLost } from "./job-loop.ts";
-import { isSameOrSubdomain } from "../shared/query/domains.ts";
-import type { Query } from "../shared/query/query.ts";
-import type { Result, ResultType } from "../shared/results.ts";
+import { type includes, queryFingerprint, searchedPart } from "../shared/query/query.ts";
+import { orderedResults, shortened } from "../shared/search-answer.ts";
 
 /**
  * The worker's half of a search: take the job, search within the deadline, let Postgres decide who pays, and reply. A job may
@@ -27,14 +30,18 @@ import type { Result, ResultType } from "../shared/results.ts";
  */
 
 const failedRetryMs = 5_000;
+const findKeptTimeoutMs = 1_000;
+const daySeconds = 86_400;
 
-type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics"> & {
+type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics" | "tracing"> & {
   workerId: string;
   engine: Engine;
   settlement: Settlement;
   disconnectedSearches: DisconnectedSearches;
   /** Absent unless raw answers are kept. */
   rawAnswers?: RawAnswers | undefined;
+  /** Absent unless the operator allows answers to be kept. */
+  keptAnswers?: KeptAnswers | undefined;
   /** Absent unless searches are logged. */
   searchLog?: SearchLog | undefined;
 };
@@ -65,13 +72,15 @@ export async function takeJobs(
 }
 
 async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
-  const { clock, settlement, log } = context;
-  const { ending, trace, payable, callerDisconnected } = await search(context, job, isRepeated);
+  const { clock, settlement, log, tracing } = context;
+  const spans = tracing.resume(job.traceparent);
+  const { ending, trace, payable, callerDisconnected } = await search(context, job, isRepeated, spans);
   const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const truncated = ending.ok && ending.truncated && { truncated: true };
   const line = { requestId: job.requestId, outcome: outcomeOf(ending, callerDisconnected), ...truncated, ...trace };
   const request = settlementRequest(job, ending, { callerDisconnected, body });
   const retryForMs = Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs;
+  const startedAtMs = performance.now();
   try {
     const decision = await settlement.decide(request, retryForMs);
     const outcome = conclude(context, job, ending, decision);
@@ -79,6 +88,8 @@ async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated
     const reply = { inbox: job.inbox, trace, payable: job.key ? undefined : payable };
     const calls = payable && withBudget(job, payable);
     await settlement.publish({ request, decision, outcome, reply, calls, ifCharged: "end_hold" }, retryForMs);
+    spans?.add("settlement", startedAtMs, { decided: decision.kind, from: trace.from, flight: payable?.flight });
+    await keepAnswer(context, job, ending, decision);
     log.info({ ...line, decided: decision.kind, chargedMils: decision.chargedMils }, "search");
   } catch (error) {
     // Postgres was unreachable until after the deadline, and the API has answered 504.
@@ -88,13 +99,24 @@ async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated
   logSearch(context, job, trace);
 }
 
+/** Keeps the answer of a search that was charged, if its organization wants that. A second run of the search keeps it once. */
+async function keepAnswer({ keptAnswers }: RunningSearches, job: SearchJob, ending: Ending, decision: Decision) {
+  if (!ending.ok || !ending.findings || !isCharged(decision)) return;
+  const { requestId, organizationId } = job;
+  await keptAnswers?.keep({ requestId, organizationId, fingerprint: fingerprintOf(job), ...ending.findings });
+}
+
+const fingerprintOf = ({ query }: SearchJob) => queryFingerprint(searchedPart(query));
+
 /**
  * How the engine ended a search: the body to send if the search is charged, or the error. The body is serialized before the
  * decision, so that the results can be collected while the search waits for it.
  */
 type Ending =
-  | { ok: true; body: Buffer; truncated: boolean }
-  | (Failed & { reason: Failed["code"] | "deadline_passed" });
+  | { ok: true; body: Buffer; truncated: boolean; priceMils: number; findings: ToKeep | undefined }
+  | (Failed & { reason: RefundReason });
+/** What to keep of an answer, serialized. */
+type ToKeep = Pick<AnswerToKeep, "body" | "fetchedAtMs" | "provider">;
 type Failed = Pick<Extract<EngineAnswer, { ok: false }>, "ok" | "code" | "details">;
 
 function withBudget(
@@ -111,16 +133,18 @@ async function search(
   context: RunningSearches,
   job: SearchJob,
   isRepeated: boolean,
+  spans: Spans | undefined,
 ): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; callerDisconnected: boolean }> {
   const { clock, metrics, disconnectedSearches } = context;
   const startedAtMs = clock.nowMs();
   const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
+  spans?.add("queue", performance.now() - queueMs, { worker: context.workerId });
 
   const disconnected = await disconnectedSearches.begin(job, isRepeated);
   const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
   const recorder = context.rawAnswers?.recorderFor(job.requestId);
-  const answer = await ask(context, job, { leftMs, disconnected, recorder }).finally(() =>
+  const answer = await ask(context, job, { leftMs, disconnected, recorder, spans }).finally(() =>
     disconnectedSearches.end(job),
   );
   const { calls, callsOf = null } = answer.trace;
@@ -130,23 +154,87 @@ async function search(
   const times = { queueMs: round(queueMs), runMs: round(runMs) };
   const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };
   countCalls(context, trace);
-  return { ending: endingOf(job, answer), trace, payable: answer.payable, callerDisconnected: disconnected.aborted };
+  return {
+    ending: endingOf(context, job, answer),
+    trace,
+    payable: answer.payable,
+    callerDisconnected: disconnected.aborted,
+  };
 }
 
-function endingOf(job: SearchJob, answer: EngineAnswer): Ending {
-  if (answer.ok) return { ok: true, body: writeAnswerBody(job, answer), truncated: answer.truncated === true };
+function endingOf({ config, keptAnswers }: RunningSearches, job: SearchJob, answer: SourcedAnswer): Ending {
+  if (answer.ok) {
+    const priceMils = priceOf(job, answer);
+    const body = writeAnswerBody(job, answer, { priceMils, tellsProvider: config.ANSWERED_BY === "on" });
+    const isNew = answer.from !== "kept" && job.cachedPriceMils !== undefined;
+    const findings = keptAnswers && isNew ? findingsOf(job, answer) : undefined;
+    return { ok: true, body, truncated: answer.truncated === true, priceMils, findings };
+  }
   const { code, details, trace } = answer;
-  return { ok: false, code, details, reason: trace === notSearched ? "deadline_passed" : code };
+  return {
+    ok: false,
+    code,
+    details,
+    reason: trace === notSearched ? "deadline_passed" : refundReasonOf(code, details),
+  };
+}
+
+/** Each kind of 502 is a reason of its own, which the payer reads. */
+function refundReasonOf(code: Failed["code"], { reason }: Failed["details"]): RefundReason {
+  if (code !== "engine_error") return code;
+  return engineFailures.find((failure) => failure === reason) ?? "provider_unavailable";
+}
+
+/** What a search costs that is answered: at most what it holds. */
+const priceOf = ({ priceMils, cachedPriceMils = priceMils }: SearchJob, { from }: Pick<SourcedAnswer, "from">) =>
+  from === "kept" ? Math.min(priceMils, cachedPriceMils) : priceMils;
+
+function findingsOf({ query }: SearchJob, answer: Extract<SourcedAnswer, { ok: true }>): ToKeep | undefined {
+  const { results, totalResultsCount, searchedKeyword, truncated, trace, atMs } = answer;
+  if (atMs === undefined) return undefined;
+  const head = { totalResultsCount, ...(searchedKeyword !== undefined && { searchedKeyword }) };
+  const body = writeFindings(query, { ...head, ...(truncated && { truncated }), results });
+  return { body, fetchedAtMs: atMs, provider: trace.provider };
 }
 
 async function ask(
-  { engine }: RunningSearches,
-  { query, enqueuedAtMs, organizationId, openSearches }: SearchJob,
-  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "disconnected" | "recorder">,
+  context: RunningSearches,
+  job: SearchJob,
+  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "disconnected" | "recorder" | "spans">,
 ): Promise<SourcedAnswer> {
+  const beganAtMs = performance.now();
+  const kept = await findKept(context, job, leftMs);
+  if (kept) return kept;
+  const { query, enqueuedAtMs, organizationId, openSearches } = job;
   const claim = { organizationId, openSearches };
-  if (leftMs > 0) return engine.search({ query, remainingMs: leftMs, enqueuedAtMs, claim, ...options });
+  const remainingMs = leftMs - (performance.now() - beganAtMs);
+  if (remainingMs > 0) return context.engine.search({ query, remainingMs, enqueuedAtMs, claim, ...options });
   return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
+}
+
+/**
+ * The organization's own answer to the query, if the caller accepts its age. Without an answer from Postgres a provider is asked, as if
+ * there were none. Its charge is final, and this search decides its own: so a run that is repeated can only meet its decision.
+ */
+async function findKept(
+  { keptAnswers, config, log, metrics }: RunningSearches,
+  job: SearchJob,
+  leftMs: number,
+): Promise<Extract<SourcedAnswer, { ok: true }> | undefined> {
+  const { organizationId, enqueuedAtMs, cachedPriceMils } = job;
+  const { maxAgeSeconds = 0 } = job.query;
+  if (!keptAnswers || cachedPriceMils === undefined || maxAgeSeconds === 0 || leftMs <= 0) return undefined;
+  const ageSeconds = Math.min(maxAgeSeconds, config.KEPT_ANSWERS_DAYS * daySeconds);
+  const query = { organizationId, fingerprint: fingerprintOf(job), sinceMs: enqueuedAtMs - ageSeconds * 1_000 };
+  const reading = withTimeout(Math.min(leftMs, findKeptTimeoutMs), keptAnswers.find(query));
+  const found = await reading.catch((error: unknown) => {
+    log.warn({ err: error, requestId: job.requestId }, "kept answers could not be read");
+    return undefined;
+  });
+  if (!found) return undefined;
+  metrics.answeredSearches.inc({ from: "kept" });
+  const { provider, fetchedAtMs: atMs, requestId: _requestId, ...findings } = found;
+  return { ...findings, ok: true, from: "kept", atMs, trace: { provider, calls: [], costMicroUsd: 0 } };
 }
 
 /** Nothing is charged if the caller has disconnected. @param given.body the answer for the key, compressed. */
@@ -155,10 +243,10 @@ function settlementRequest(
   ending: Ending,
   { callerDisconnected, body }: { callerDisconnected: boolean; body: Buffer | undefined },
 ): SettlementRequest {
-  const { requestId, organizationId, tokenId, key, priceMils, limits } = job;
+  const { requestId, organizationId, tokenId, key, limits } = job;
   const settled = { requestId, organizationId, tokenId, key };
   if (callerDisconnected) return { ...settled, wanted: "refund", reason: "caller_disconnected" };
-  if (ending.ok) return { ...settled, wanted: "charge", priceMils, limits, answer: body };
+  if (ending.ok) return { ...settled, wanted: "charge", priceMils: ending.priceMils, limits, answer: body };
   return { ...settled, wanted: "refund", reason: ending.reason };
 }
 
@@ -174,7 +262,10 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
     return { kind: "failure", code: ending.code, details, charged: isCharged(decision) };
   }
   if (stored) return { kind: "answer", ...stored, chargedMils };
-  if (isCharged(decision)) return { kind: "answer", requestId: job.requestId, body: ending.body, chargedMils };
+  if (isCharged(decision)) {
+    const body = chargedMils === ending.priceMils ? ending.body : withCharge(ending.body, job, chargedMils);
+    return { kind: "answer", requestId: job.requestId, body, chargedMils };
+  }
   switch (decision.reason) {
     case "out_of_credits":
     case "daily_limit":
@@ -188,6 +279,12 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
       // The API or the sweeper refunded the search before this run had its answer.
       return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
   }
+}
+
+/** The body of a search whose earlier run was charged another price, because one of both was answered by a kept answer. */
+function withCharge(body: Buffer, { priceMils, remainingMils }: SearchJob, chargedMils: number): Buffer {
+  const credits = { creditsCharged: chargedMils, creditsRemaining: remainingMils + priceMils - chargedMils };
+  return serializeAnswer({ ...JSON.parse(body.toString()), ...credits });
 }
 
 function outOfCredits({ config, clock }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
@@ -240,33 +337,29 @@ async function refundFailed(context: RunningSearches, job: SearchJob): Promise<v
   logSearch(context, job, trace);
 }
 
-const compactTypes: readonly ResultType[] = ["organic"];
-
 /** The body of a charged search, in the format that its caller ordered, as the bytes that the caller gets. */
-export function writeAnswerBody(job: SearchJob, answer: Extract<EngineAnswer, { ok: true }>): Buffer {
+export function writeAnswerBody(
+  job: SearchJob,
+  answer: Extract<SourcedAnswer, { ok: true }>,
+  { priceMils, tellsProvider }: { priceMils: number; tellsProvider: boolean },
+): Buffer {
   const { format, ...rest } = job.query;
-  const { searchedKeyword, totalResultsCount, truncated } = answer;
+  const { searchedKeyword, totalResultsCount, truncated, trace, atMs } = answer;
+  const asks = (field: (typeof includes)[number]) => rest.include?.includes(field) === true;
+  const further = {
+    ...(asks("fetchedAt") && atMs !== undefined && { fetchedAt: new Date(atMs).toISOString() }),
+    ...(asks("answeredBy") && tellsProvider && { answeredBy: trace.provider }),
+  };
   const results = orderedResults(answer.results, job.query);
   const corrected = searchedKeyword === undefined ? undefined : { searchedKeyword };
-  const credits = { creditsCharged: job.priceMils, creditsRemaining: job.remainingMils };
+  // The hold is the whole price.
+  const credits = { creditsCharged: priceMils, creditsRemaining: job.remainingMils + job.priceMils - priceMils };
   const cut = truncated && { truncated };
   const { requestId } = job;
   if (format === undefined) {
     const query = { ...rest, ...corrected };
-    return serializeAnswer({ requestId, query, ...credits, totalResultsCount, ...cut, results });
+    return serializeAnswer({ requestId, query, ...credits, ...further, totalResultsCount, ...cut, results });
   }
   const query = { ...rest, format, ...corrected };
-  return serializeAnswer({ requestId, query, ...credits, ...cut, results: results.map(shorten) });
+  return serializeAnswer({ requestId, query, ...credits, ...further, ...cut, results: results.map(shortened) });
 }
-
-/** The results that the caller ordered. They keep their ranks on the whole page. */
-function orderedResults(results: readonly Result[], { targetDomain, types, format }: Query): Result[] {
-  const wanted = format === "compact" ? compactTypes : types;
-  return results.filter(
-    ({ type, domain }) =>
-      (wanted === undefined || wanted.includes(type)) &&
-      (targetDomain === undefined || isSameOrSubdomain(domain, targetDomain)),
-  );
-}
-
-const shorten = ({ title, url, description }: Result) => ({ title, url, description });

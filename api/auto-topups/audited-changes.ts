@@ -1,4 +1,4 @@
-import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import { recordChange } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import type { Changer } from "../webhooks/audited-changes.ts";
 import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup.ts";
@@ -13,11 +13,8 @@ import { askToDelete } from "./stripe-deletions.ts";
  * Sets the terms and switches automatic top-ups on. It also ends a pause.
  * @returns whether there is a card to charge; without one nothing is changed.
  */
-export async function switchOn(
-  transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
-  terms: AutoTopupTerms,
-): Promise<boolean> {
+export async function switchOn(transaction: Querying, changer: Changer, terms: AutoTopupTerms): Promise<boolean> {
+  const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.card) return false;
   const { thresholdMils, amountMils, ceilingMils } = terms;
@@ -27,12 +24,10 @@ export async function switchOn(
     [organizationId, thresholdMils, amountMils, ceilingMils],
   );
   await startAfresh(transaction, organizationId);
-  await recordAudit(transaction, actor, {
-    action: "auto_topup.set",
-    organizationId,
-    before: { isOn: known.isOn, isPaused: known.paused !== undefined, ...known.terms },
+  const before = { isOn: known.isOn, isPaused: known.paused !== undefined, ...known.terms };
+  await recordChange(transaction, changer, "auto_topup.set", {
+    before,
     after: { isOn: true, isPaused: false, ...terms },
-    requestId,
   });
   return true;
 }
@@ -45,27 +40,20 @@ export type SwitchOffReason = (typeof switchOffReasons)[number];
  * Switches automatic top-ups off. The card and the terms stay. A payment that Stripe is being asked for may still be made.
  * @param reason only if an operator does it. @returns whether they were on.
  */
-export async function switchOff(
-  transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
-  reason?: SwitchOffReason,
-): Promise<boolean> {
+export async function switchOff(transaction: Querying, changer: Changer, reason?: SwitchOffReason): Promise<boolean> {
+  const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.isOn) return false;
   await transaction.query("update auto_topups set is_on = false where organization_id = $1", [organizationId]);
   await startAfresh(transaction, organizationId);
-  await recordAudit(transaction, actor, {
-    action: "auto_topup.set",
-    organizationId,
-    before: { isOn: true },
-    after: { isOn: false, ...(reason && { reason }) },
-    requestId,
-  });
+  const values = { before: { isOn: true }, after: { isOn: false, reason } };
+  await recordChange(transaction, changer, "auto_topup.set", values);
   return true;
 }
 
 /** Removes the card here, switches automatic top-ups off, and has the card deleted at Stripe. */
-export async function removeCard(transaction: Querying, { actor, organizationId, requestId }: Changer): Promise<void> {
+export async function removeCard(transaction: Querying, changer: Changer): Promise<void> {
+  const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.card) return;
   const { paymentMethodId } = known.card;
@@ -78,7 +66,7 @@ export async function removeCard(transaction: Querying, { actor, organizationId,
   await startAfresh(transaction, organizationId);
   await askToDelete(transaction, paymentMethodId);
   const values = { before: { isOn: known.isOn, paymentMethodId }, after: { isOn: false, paymentMethodId: null } };
-  await recordAudit(transaction, actor, { action: "auto_topup.card_removed", organizationId, ...values, requestId });
+  await recordChange(transaction, changer, "auto_topup.card_removed", values);
 }
 
 /**
@@ -87,9 +75,10 @@ export async function removeCard(transaction: Querying, { actor, organizationId,
  */
 export async function saveCard(
   transaction: Querying,
-  { actor, organizationId, requestId }: { actor: Actor; organizationId: string; requestId: string },
+  changer: Changer,
   { customerId, card }: { customerId: string; card: SavedCard },
 ): Promise<boolean> {
+  const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (known?.customerId !== customerId) return false;
   const { paymentMethodId, brand, last4, expires } = card;
@@ -102,13 +91,8 @@ export async function saveCard(
   );
   await startAfresh(transaction, organizationId);
   if (before !== undefined) await askToDelete(transaction, before);
-  await recordAudit(transaction, actor, {
-    action: "auto_topup.card_saved",
-    organizationId,
-    before: { paymentMethodId: before ?? null },
-    after: { paymentMethodId },
-    requestId,
-  });
+  const values = { before: { paymentMethodId: before ?? null }, after: { paymentMethodId } };
+  await recordChange(transaction, changer, "auto_topup.card_saved", values);
   return true;
 }
 

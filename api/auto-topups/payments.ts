@@ -60,21 +60,13 @@ export async function findLowBalances(
   };
 }
 
-const begunRow = rowOf({
-  customerId: z.string(),
-  paymentMethodId: z.string(),
-  mils: z.number(),
-  askedAt: z.date(),
-});
+const begunRow = rowOf({ customerId: z.string(), paymentMethodId: z.string(), mils: z.number(), askedAt: z.date() });
 
 /** Writes the row of a payment, if one is due. @returns it, claimed by this process; undefined if none is due. */
 export async function beginPayment(database: Querying, organizationId: string): Promise<ClaimedPayment | undefined> {
   const paymentId = newId("pay");
-  const { rows } = await database.query("select * from begin_auto_topup($1, $2, $3)", [
-    organizationId,
-    paymentId,
-    claimSeconds,
-  ]);
+  const values = [organizationId, paymentId, claimSeconds];
+  const { rows } = await database.query("select * from begin_auto_topup($1, $2, $3)", values);
   return rows[0] && { paymentId, organizationId, ...begunRow.parse(rows[0]), attempts: 1, mayCharge: true };
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config } from "../../shared/config.ts";
-import { openDatabase } from "../../shared/database/pool.ts";
+import { databaseOf, openDatabase } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -16,8 +16,9 @@ import type { ReadUsage } from "../read-usage.ts";
 import type { AutoTopups } from "../topups/auto-topups.ts";
 import type { Topups } from "../topups/topups.ts";
 import { readBrand } from "../brand/brand.ts";
-import { type PlaygroundParts, runPlayground, showPlayground } from "../playground/playground.ts";
+import { cancelPlayground, type PlaygroundParts, runPlayground, showPlayground } from "../playground/playground.ts";
 import { SessionSearches } from "../playground/session-searches.ts";
+import { handleSuggestions } from "../playground/suggestions.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { PageSender } from "../pages/page-sender.ts";
 import { AccountHandlers, type FormRequest, type Handler } from "./frame/account-handlers.ts";
@@ -36,13 +37,15 @@ import {
   writePayments,
 } from "./payments/payments.ts";
 import { sendStatementCsv, writeStatement } from "./payments/statement.ts";
+import { writeComparison } from "./searches/compare.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
 import { writeSearch } from "./searches/search.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
-import { PageWindow } from "./session/counted-window.ts";
+import { ofSuggestions, PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { handleSignIn, handleSignOut, SignInAttempts } from "./session/sign-in.ts";
 import {
+  handleKeptAnswersForm,
   handleLimitsForm,
   handleLowBalanceForm,
   handleRemoveForm,
@@ -77,16 +80,7 @@ export interface Billing {
 }
 
 export function openBilling(parts: {
-  config: Pick<
-    Config,
-    | "COMPAT_DOORS"
-    | "DATABASE_URL"
-    | "DATABASE_POOLER"
-    | "PUBLIC_URL"
-    | "SEARCH_LOG_DAYS"
-    | "TOPUP_URL"
-    | "WEBHOOK_TARGETS"
-  >;
+  config: Config;
   log: Log;
   metrics: Metrics;
   shutdown: Shutdown;
@@ -105,27 +99,35 @@ export function openBilling(parts: {
   const { config, log, metrics, shutdown, redis, clock, identifyByHash, readUsage, topups, autoTopups, draining } =
     parts;
   const publicUrl = config.PUBLIC_URL;
-  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
-  const isPooled = pooler === "transaction";
-  const database = openDatabase({ url, name: "api-billing", isPooled, sizeMax: databaseSizeMax, log, shutdown });
+  const database = openDatabase({
+    ...databaseOf(config),
+    name: "api-billing",
+    sizeMax: databaseSizeMax,
+    log,
+    shutdown,
+  });
   const brand = readBrand();
   const style = readFile("/billing/account.css", "text/css", "frame/account.css");
   const script = readFile("/billing/account.js", "text/javascript", "frame/account.js");
+  const answerScript = readFile("/billing/answer.js", "text/javascript", "searches/answer.js");
   const playgroundScript = readFile("/playground/playground.js", "text/javascript", "../playground/playground.js");
-  const files = { icon: brand.mark, styles: [brand.style, style], scripts: [script] };
+  const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [script] };
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
   const pageWindow = new PageWindow(redis);
   const accountParts = { sessions, pageWindow, pages, database, brand, publicUrl };
   const account = new AccountHandlers(accountParts);
-  const playgroundFiles = { ...files, scripts: [script, playgroundScript] };
-  const playgroundPages = new PageSender({ files: playgroundFiles, checkoutOrigin: undefined });
-  const playground = new AccountHandlers({ ...accountParts, pages: playgroundPages });
+  const ofAnswers = (...others: StaticFile[]) => {
+    const scripts = [script, answerScript, ...others];
+    const answerPages = new PageSender({ files: { ...files, scripts }, checkoutOrigin: undefined });
+    return new AccountHandlers({ ...accountParts, pages: answerPages });
+  };
   const readCredit = creditReader(readUsage, clock);
   const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
   const attempts = new SignInAttempts(redis);
-  const signIn = { sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl };
+  const signIn = { sessions, attempts, pageWindow, pages, brand, redis, database, metrics, publicUrl };
+  const suggestions = handleSuggestions({ sessions, window: new PageWindow(redis, ofSuggestions) });
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
@@ -138,16 +140,19 @@ export function openBilling(parts: {
       get("/billing/live", handleLiveUpdates(live, liveOverview(overview))),
       get("/billing/searches", account.page(writeSearches(searches), "searches")),
       get("/billing/searches/live", handleLiveUpdates(live, liveSearches(searches))),
-      get("/billing/searches/:requestId", account.page(writeSearch(searches), "searches")),
+      get("/billing/searches/:requestId", ofAnswers().page(writeSearch({ ...searches, publicUrl }), "searches")),
+      get("/billing/searches/:requestId/compare", account.page(writeComparison(searches), "searches")),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
-      ...playgroundRoutes(playground, { ...parts.playground, publicUrl, sessionSearches }),
+      ...playgroundRoutes(ofAnswers(playgroundScript), { ...parts.playground, publicUrl, sessionSearches }),
+      get("/playground/suggestions/location", suggestions.location),
+      get("/playground/suggestions/language", suggestions.language),
       ...tokenRoutes({ account, database, hasDoors: config.COMPAT_DOORS.length > 0, announce, redis, sessions }),
       ...settingsRoutes({ account, database, config, announce }),
       ...paymentRoutes({ account, database, addCredit, pages }, topups && autoTopups && { topups, autoTopups }),
       post("/billing/sign-in", handleSignIn(signIn)),
       post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
     ],
-    files: [brand.mark, brand.style, style, script, playgroundScript],
+    files: [brand.mark, brand.font, brand.style, style, script, answerScript, playgroundScript],
     sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
   };
 }
@@ -158,6 +163,7 @@ const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST",
 const playgroundRoutes = (account: AccountHandlers, parts: Parameters<typeof runPlayground>[1]): AccountRoute[] => [
   get("/playground", account.page(showPlayground(parts), "searches")),
   { ...post("/playground/search", account.form(runPlayground(account, parts), "searches")), page: "/playground" },
+  post("/playground/cancel", account.form(cancelPlayground(parts), "searches")),
 ];
 
 const tokenRoutes = (parts: TokenParts & { redis: Redis; sessions: Sessions }): AccountRoute[] => [
@@ -172,6 +178,7 @@ const tokenRoutes = (parts: TokenParts & { redis: Redis; sessions: Sessions }): 
 const settingsRoutes = (parts: SettingsParts): AccountRoute[] => [
   get("/billing/settings", parts.account.page(writeSettings(parts))),
   post("/billing/settings/limits", parts.account.form(handleLimitsForm(parts))),
+  post("/billing/settings/kept-answers", parts.account.form(handleKeptAnswersForm(parts))),
   post("/billing/settings/low-balance", parts.account.form(handleLowBalanceForm(parts))),
   post("/billing/settings/webhook", parts.account.form(handleWebhookForm(parts))),
   post("/billing/settings/webhook/secret", parts.account.form(handleSecretForm(parts))),
@@ -215,6 +222,11 @@ function addCreditOf(
   return TOPUP_URL === `${PUBLIC_URL}/billing` ? "ask_operator" : { url: TOPUP_URL };
 }
 
-/** A file for browsers. They cache it permanently, so the next page of an account requests none. */
-const readFile = (path: string, type: string, file: string): StaticFile =>
-  staticFile(path, `${type}; charset=utf-8`, readFileSync(new URL(file, import.meta.url)));
+/** Lines that begin with a comment. */
+const comments = /^ *(?:\/\/[^\n]*|\/\*.*?\*\/)\n*/gms;
+
+/** A file for browsers, without comments. They cache it permanently, so the next page of an account requests none. */
+const readFile = (path: string, type: string, file: string): StaticFile => {
+  const text = readFileSync(new URL(file, import.meta.url), "utf8").replaceAll(comments, "");
+  return staticFile(path, `${type}; charset=utf-8`, Buffer.from(text));
+};

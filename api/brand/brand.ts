@@ -2,23 +2,31 @@ import { readFileSync } from "node:fs";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { html, type Html } from "../pages/html.ts";
 
-/** What all pages share: the name, the mark, and the style sheet with colours and basic elements. */
+/** What all pages share: the name, the mark, the typeface, and the style sheet with colours and basic elements. */
 
 export const productName = "Serpmill";
 
 export interface Brand {
   mark: StaticFile;
+  font: StaticFile;
   style: StaticFile;
 }
+
+const fontFile = new URL(import.meta.resolve("@fontsource-variable/figtree/files/figtree-latin-wght-normal.woff2"));
 
 /** The style of the header of pages that need no session, for the style sheet of each. */
 export const siteStyle = () => readFileSync(new URL("site.css", import.meta.url));
 
-/** Reads the mark and the style sheet, which pages load by their versioned addresses. */
+/** Reads the files of all pages, which load them by their versioned addresses. */
 export function readBrand(): Brand {
-  const read = (name: string, type: string) =>
-    staticFile(`/brand/${name}`, type, readFileSync(new URL(name, import.meta.url)));
-  return { mark: read("mark.svg", "image/svg+xml"), style: read("brand.css", "text/css; charset=utf-8") };
+  const read = (name: string) => readFileSync(new URL(name, import.meta.url));
+  const font = staticFile("/brand/figtree.woff2", "font/woff2", readFileSync(fontFile));
+  const style = read("brand.css").toString().replace(font.path, font.address);
+  return {
+    mark: staticFile("/brand/mark.svg", "image/svg+xml", read("mark.svg")),
+    font,
+    style: staticFile("/brand/brand.css", "text/css; charset=utf-8", Buffer.from(style)),
+  };
 }
 
 /** The mark with the name. The mark has no alternative text, because the name is beside it. */

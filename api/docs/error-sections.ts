@@ -4,7 +4,7 @@ import { errorDefinitions } from "../error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 
 /** What a program or its developer does after each error. */
-const remedies: Record<ErrorCode, string> = {
+export const remedies: Record<ErrorCode, string> = {
   bad_request:
     "Change the request. `issues` has one entry for each invalid field; without it, `reason` says what is wrong.",
   query_rejected: "Change the field in `field`. For a location, send one of `candidates`.",
@@ -21,7 +21,7 @@ const remedies: Record<ErrorCode, string> = {
   internal_error: "Repeat the request with the same Idempotency-Key. If it goes on, give the operator the request id.",
   not_implemented: "Send an engine that `supported` lists.",
   engine_error:
-    "Nothing was charged. Repeat the request after a pause, unless `reason` is `provider_refused`: then a repeat fails again until the operator acts.",
+    "Nothing was charged. With `reason` `provider_unavailable`, repeat the request after a pause; with `unreadable_answer`, once. With `provider_refused` a repeat fails again until the operator acts.",
   unavailable: "Wait as long as `Retry-After` says, then repeat the request with the same Idempotency-Key.",
   engine_timeout:
     "Repeat the request with the same Idempotency-Key: if the search was charged, the repeat returns its answer and charges nothing.",

@@ -30,16 +30,12 @@ export const requestExamples: Examples<z.input<typeof searchRequestBody>> = {
       targetDomain: "example.com",
       types: ["organic", "people_also_ask"],
       format: "full",
+      maxAgeSeconds: 3_600,
+      include: ["fetchedAt", "answeredBy"],
     },
   },
-  compact: {
-    summary: "An answer for an agent",
-    value: { keyword: "best coffee beans", format: "compact" },
-  },
-  sandboxFailure: {
-    summary: "A sandbox keyword that fails with 502",
-    value: { keyword: "sandbox:error" },
-  },
+  compact: { summary: "An answer for an agent", value: { keyword: "best coffee beans", format: "compact" } },
+  sandboxFailure: { summary: "A sandbox keyword that fails with 502", value: { keyword: "sandbox:error" } },
 };
 
 const query = {

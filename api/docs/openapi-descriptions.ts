@@ -12,11 +12,6 @@ scope of an operation gets a 401 with the reason \`scope\`.`;
 
 export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price.
 
-Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Breaking
-changes get a new major path. Fields and values may be added under \`/v1\`, so ignore those that you do not know. Paths are exact: a different
-case or a trailing slash is a different path. Besides the errors of the operations, there are 404 \`not_found\`, 405 \`method_not_allowed\` with
-\`Allow\`, and 400, 408, 417 or 431 with the code \`bad_request\` for invalid HTTP, all in the same format.
-
 ## Start
 
 \`\`\`sh
@@ -29,6 +24,9 @@ curl -sS --fail-with-body --max-time 35 --retry 3 "$SERPMILL_URL/v1/serp/search"
 \`\`\`
 
 The key makes curl's retries free. Wait longer than 30 seconds, within which the service answers.
+
+Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Fields and
+values may be added under \`/v1\`, so ignore those that you do not know. Breaking changes get a new major path.
 
 ## Authentication
 
@@ -52,6 +50,9 @@ plan, remembered answer, credits, searches in flight, rate window. A rejected re
 
 Always \`{"requestId": "…", "error": {"code": "…", "message": "…", "details": {…}}}\`. Switch on \`code\`; \`message\` is for people and may
 change. 429 and 503 have \`Retry-After\` in whole seconds. The header \`Link\` of an error, with \`rel="help"\`, leads to its section here.
+
+Paths are exact: a different case or a trailing slash is a different path. Besides the errors of the operations, there are 404 \`not_found\`, 405
+\`method_not_allowed\` with \`Allow\`, and 400, 408, 417 or 431 with the code \`bad_request\` for invalid HTTP, all in the same format.
 
 ${errorSections()}
 
@@ -91,7 +92,9 @@ export const aboutSearch = `Runs one search and returns ranked results. The resp
 deadline. Unknown fields are rejected. The body is at most 16 KiB.
 
 \`types\` limits the results to some types, and \`format: "compact"\` returns the organic results in a shorter shape, which has no
-\`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page.
+\`totalResultsCount\`; this is how a typed client tells the two shapes apart. Both fields are applied to the whole page. \`include\`
+adds when a provider answered, and which one. \`maxAgeSeconds\` asks for a fresh answer (0), or accepts one that your organization keeps, at
+the plan's cached price.
 
 ${chargingRule} The price is that of the plan, for any types and format. To pay only once when you retry, send an
 \`Idempotency-Key\`. The [playground](/playground) runs a search from a form.`;

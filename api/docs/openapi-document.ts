@@ -32,9 +32,7 @@ export function openApiDocument(): Json {
     security: [{ token: [] }],
     paths: { "/v1/serp/search": { post: search() }, "/v1/usage": { get: usage() } },
     components: {
-      securitySchemes: {
-        token: { type: "http", scheme: "bearer", bearerFormat: "smk_…", description: aboutTokens },
-      },
+      securitySchemes: { token: { type: "http", scheme: "bearer", bearerFormat: "smk_…", description: aboutTokens } },
       parameters: {
         IdempotencyKey: {
           name: "Idempotency-Key",
@@ -99,10 +97,7 @@ function operationResponses(name: string, failures: readonly ErrorStatus[]): Jso
 export function handleOpenApiDocument() {
   const body = Buffer.from(JSON.stringify(openApiDocument()));
   return (_request: Request, response: Response) => {
-    response.set({
-      "Cache-Control": "public, max-age=300",
-      "Content-Type": "application/json; charset=utf-8",
-    });
+    response.set({ "Cache-Control": "public, max-age=300", "Content-Type": "application/json; charset=utf-8" });
     response.end(body);
   };
 }

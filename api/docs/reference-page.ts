@@ -20,6 +20,7 @@ const policy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
+  "font-src 'self'",
   "img-src 'self' data:",
   "connect-src 'self'",
   "base-uri 'none'",
@@ -74,8 +75,8 @@ function readPage(): StaticFile[] {
     staticFile("/docs/page.css", css, Buffer.concat([read("page.css"), siteStyle()])),
     staticFile("/docs/page.js", script, read("page.js")),
   ];
-  const { mark } = readBrand();
-  const html = [...files, mark].reduce(
+  const { mark, font } = readBrand();
+  const html = [...files, mark, font].reduce(
     (text, { path, address }) => text.replaceAll(`"${path}"`, `"${address}"`),
     read("page.html").toString(),
   );

@@ -14,7 +14,7 @@ import { CallerDisconnected } from "../errors.ts";
 import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
 import { readJson } from "../http/read-json.ts";
-import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
+import { abortOnDisconnect, type RequestScope, requestScopeOf } from "../http/request-scope.ts";
 import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
 import { answerLogFields, type DeliverableAnswer } from "../search/search.ts";
 import { newSearchRequest, type SearchRequest } from "../search/search-request.ts";
@@ -67,14 +67,16 @@ function serveDoors(parts: DoorParts) {
     const { requestId, logFields, receivedAtMs } = scope;
     writeErrorsOf(door, response);
     requireRoute({ name, path, door }, request, response);
+    scope.search = {};
     const caller = await identify(request, response, ...credentialOf(entrance, request));
     const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
-    const { order, query } = readOrder(door, sent);
+    const { order, query } = readOrder(door, sent, scope);
 
     const { deadlineStartsAtMs } = scope;
     const idempotencyKey = await repeats.keyOf(caller, name, query);
     const { signal: disconnected } = abortOnDisconnect(response);
-    const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+    const spans = scope.beginSpans();
+    const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
     const patienceMs = Number(patience.get(name) ?? Number.POSITIVE_INFINITY);
     const { searchRequest, answer } = await runWithin(patienceMs, receivedAtMs, asked, parts.search);
 
@@ -127,10 +129,15 @@ function credentialOf({ token }: Entrance, request: Request): [scope: Scope, sen
 }
 
 /** @throws {CallerError} with the clients' names of the fields. */
-function readOrder({ fields, names }: Door, sent: unknown): { order: Order; query: Query } {
+function readOrder(
+  { fields, names }: Door,
+  sent: unknown,
+  scope: Pick<RequestScope, "search">,
+): { order: Order; query: Query } {
   const read = fields.safeParse(sent);
   if (!read.success) throw new CallerError("bad_request", { issues: issuesOf(read.error, []) });
   const order = read.data;
+  scope.search = order.search;
   const given = Object.entries(order.search).filter(([, value]) => value !== undefined);
   try {
     return { order, query: readQuery(Object.fromEntries(given)) };

@@ -42,12 +42,9 @@ export const firecrawl: Door = {
       },
       locationName: location === country ? "country" : "location",
       write: (answer, { path }) => {
-        const results = part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
-          url,
-          title,
-          description,
-          position: place + 1,
-        }));
+        const results = part
+          .of(organicOf(answer))
+          .map(({ title, url, description }, place) => ({ url, title, description, position: place + 1 }));
         return { success: true, data: path === "/v1/search" ? results : { web: results }, id: answer.requestId };
       },
     })),

@@ -25,18 +25,12 @@ export const perplexity: Door = {
       },
       write: (answer) => ({
         id: answer.requestId,
-        results: part.of(organicOf(answer)).map(({ title, url, description }) => ({
-          title,
-          url,
-          snippet: description,
-          date: null,
-          last_updated: null,
-        })),
+        results: part
+          .of(organicOf(answer))
+          .map(({ title, url, description }) => ({ title, url, snippet: description, date: null, last_updated: null })),
       }),
     })),
   names: { keyword: "query", depth: "max_results", location: "country" },
   statuses: {},
-  writeError: ({ code, message, details }, requestId) => ({
-    error: { message, type: code, code, details, requestId },
-  }),
+  writeError: ({ code, message, details }, requestId) => ({ error: { message, type: code, code, details, requestId } }),
 };

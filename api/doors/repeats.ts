@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
-import { readKeyHolder } from "../../shared/credits/holds.ts";
+import { readIdempotencyState } from "../../shared/credits/holds.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { timeOfId } from "../../shared/ids.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -59,10 +59,10 @@ export class Repeats {
   /** When the search under a key began that runs or was paid; undefined if there is none. */
   async #startOf(organizationId: string, hash: string): Promise<Date | undefined> {
     const [runs, paid] = await Promise.all([
-      orRedisUnavailable(readKeyHolder(this.#redis, organizationId, hash)),
+      orRedisUnavailable(readIdempotencyState(this.#redis, organizationId, hash)),
       orPostgresUnavailable(this.#paidAnswers.findKey({ organizationId, hash })),
     ]);
-    const requestId = paid?.requestId ?? runs;
+    const requestId = paid?.requestId ?? ("requestId" in runs ? runs.requestId : undefined);
     return requestId === undefined ? undefined : timeOfId(requestId);
   }
 }

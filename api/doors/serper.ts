@@ -27,12 +27,7 @@ export const serper: Door = {
       const part = pageOf(page, num);
       const place = location ?? gl;
       return {
-        search: {
-          keyword: q,
-          depth: part.depth,
-          ...localeOf(hl),
-          ...(place !== undefined && { location: place }),
-        },
+        search: { keyword: q, depth: part.depth, ...localeOf(hl), ...(place !== undefined && { location: place }) },
         locationName: location === undefined ? "gl" : "location",
         write: (answer) => ({
           searchParameters: { q, gl, hl, location, num, page, type: "search", engine: answer.query.engine },
@@ -55,18 +50,13 @@ function write({ results }: SearchResponseBody, part: Part) {
   const [answerBox] = ofType(results, "answer_box", "featured_snippet");
   const [panel] = ofType(results, "knowledge_graph");
   return {
-    ...(answerBox && {
-      answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url },
-    }),
+    ...(answerBox && { answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url } }),
     ...(panel && {
       knowledgeGraph: { title: panel.title, description: panel.description, website: panel.siteLinks[0]?.url },
     }),
-    organic: part.of(ofType(results, "organic")).map(({ title, url, description }, place) => ({
-      title,
-      link: url,
-      snippet: description,
-      position: place + 1,
-    })),
+    organic: part
+      .of(ofType(results, "organic"))
+      .map(({ title, url, description }, place) => ({ title, link: url, snippet: description, position: place + 1 })),
     peopleAlsoAsk: ofType(results, "people_also_ask").flatMap(({ siteLinks }) =>
       siteLinks.map(({ title, description, url }) => ({ question: title, snippet: description, link: url })),
     ),

@@ -5,6 +5,7 @@ import { newId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
+import type { RequestSpans, Tracing } from "../../shared/tracing/spans.ts";
 import { isHttps, setSecurityHeaders } from "./security-headers.ts";
 
 /** What the one log line of a request carries besides request id, route, status and duration. */
@@ -38,16 +39,32 @@ export class RequestScope {
   /** The route's path as declared in the code, never the path that the caller sent: it is a metric's label. */
   route = "none";
   readonly logFields: LogFields = {};
+  /** The fields of the search that the request asks for, as they were sent; undefined for requests of other kinds. */
+  search: unknown;
+  /** The error that the caller got, if any. */
+  error: CallerError | undefined;
   /** How this request's error is written, where it is not {@link sendError}'s own form. */
   errorForm: ErrorForm | undefined;
   /** The caller's address, as far as the proxies in front are trusted. */
   readonly address: string | undefined;
   /** Aborted once this process shuts down. From then on every response closes its connection. */
   readonly draining: AbortSignal;
+  readonly #tracing: Tracing;
+  readonly #traceparent: string | undefined;
+  /** Undefined unless the request is a search that is traced. */
+  spans: RequestSpans | undefined;
 
-  constructor(address: string | undefined, draining: AbortSignal) {
-    this.address = address;
+  constructor(request: Request, { draining, tracing }: Pick<ScopeParts, "draining" | "tracing">) {
+    this.address = request.ip;
     this.draining = draining;
+    this.#tracing = tracing;
+    this.#traceparent = request.get("traceparent");
+  }
+
+  /** Begins the spans of the request, a search that can be run. */
+  beginSpans(): RequestSpans | undefined {
+    this.spans ??= this.#tracing.begin({ traceparent: this.#traceparent, startedAtMs: this.receivedAtMs });
+    return this.spans;
   }
 
   /**
@@ -73,8 +90,11 @@ interface ScopeParts {
   log: Log;
   metrics: Metrics;
   draining: AbortSignal;
+  tracing: Tracing;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
+  /** Gets the scope of each request once its response has closed. */
+  ended?: (scope: RequestScope) => void;
 }
 
 const scopes = new WeakMap<ServerResponse, RequestScope>();
@@ -88,11 +108,11 @@ export function requestScopeOf(response: ServerResponse): RequestScope {
 
 /** Opens a request's scope: sets the headers of every answer, and records one metric and one log line when the response closes. */
 export function openRequestScope(
-  { log, metrics, draining, publicUrl }: ScopeParts,
+  { log, metrics, publicUrl, ended, ...parts }: ScopeParts,
   request: Request,
   response: ServerResponse,
 ): RequestScope {
-  const scope = new RequestScope(request.ip, draining);
+  const scope = new RequestScope(request, parts);
   scopes.set(response, scope);
   response.setHeader("X-Request-Id", scope.requestId);
   response.setHeader("Cache-Control", "no-store");
@@ -102,9 +122,11 @@ export function openRequestScope(
     const { route, requestId, address, logFields } = scope;
     // 499: the caller disconnected before any response. The status exists only in our log and metrics.
     const status = response.headersSent ? response.statusCode : 499;
+    scope.spans?.end({ method: request.method, route, status, requestId, outcome: logFields.outcome });
     metrics.httpSeconds.observe({ route, status }, ms / 1_000);
     const level = status >= 500 ? "warn" : "info";
     log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, address, ...logFields }, "request");
+    ended?.(scope);
   });
   return scope;
 }

@@ -7,6 +7,7 @@ import { type Brand, brandName, readBrand, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
 import { publicAddress } from "../http/public-address.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
+import { highlighted } from "../pages/highlight.ts";
 import { html, type Html } from "../pages/html.ts";
 import { PageSender } from "../pages/page-sender.ts";
 import { searchCode } from "../search-samples.ts";
@@ -22,7 +23,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
   const brand: Brand = readBrand();
   const bytes = Buffer.concat([siteStyle(), readFileSync(new URL("landing.css", import.meta.url))]);
   const style = staticFile("/landing.css", "text/css; charset=utf-8", bytes);
-  const files = { icon: brand.mark, styles: [brand.style, style], scripts: [] };
+  const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [] };
   const pages = new PageSender({ files, checkoutOrigin: undefined });
   return {
     files: [style],
@@ -64,7 +65,7 @@ ${example(address)}
 </ul>
 <section aria-labelledby="agents"><h2 id="agents">Agents</h2>
 <p>Models search with the same token over the Model Context Protocol, at <code>${address}/mcp?names=plain</code>. For Claude Code:</p>
-<pre tabindex="0" role="region" aria-label="Command that adds the tools to Claude Code">${agent}</pre></section>
+<pre tabindex="0" role="region" aria-label="Command that adds the tools to Claude Code">${highlighted(agent)}</pre></section>
 </main>`;
 }
 
@@ -72,7 +73,7 @@ ${example(address)}
 function example(address: string): Html {
   const request = searchCode("curl", address, requestExamples.compact?.value ?? {});
   return html`<div class="card example">
-<pre tabindex="0" role="region" aria-label="Request">${request}</pre>
-<pre tabindex="0" role="region" aria-label="Answer">${JSON.stringify(answerExamples.compact?.value, undefined, 2)}</pre>
+<pre tabindex="0" role="region" aria-label="Request">${highlighted(request)}</pre>
+<pre tabindex="0" role="region" aria-label="Answer">${highlighted(JSON.stringify(answerExamples.compact?.value, undefined, 2))}</pre>
 </div>`;
 }

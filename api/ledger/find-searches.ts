@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { type HistoryEntry, type HistoryFilter, readSearchEntries } from "./history.ts";
+import { type HistoryEntry, type HistoryFilter, readSearchEntries, type TimeSpan } from "./history.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { timeOfId } from "../../shared/ids.ts";
 import {
   loggedColumns,
@@ -17,7 +18,7 @@ const matchesPerRead = 1_000;
 export type SearchEntry = HistoryEntry & { search?: LoggedSearch | undefined };
 
 /** What to find. An undefined field finds every search. */
-export interface WantedSearches {
+export interface WantedSearches extends TimeSpan {
   /** A part of the keyword, in small or capital letters as far as the locale of the database knows them. */
   keyword: string | undefined;
   tokenId: string | undefined;
@@ -44,10 +45,12 @@ export async function findSearches(
   organizationId: string,
   wanted: WantedSearches,
 ): Promise<FoundSearches> {
-  const { filter, limit } = wanted;
+  const { filter, limit, since, until } = wanted;
   if (filter === "grants") return { entries: [], older: undefined, isCutShort: false }; // They are no searches.
-  let from: LogPlace | undefined = wanted.before === undefined ? undefined : placeOf(wanted.before);
-  const to = await readLastScanned(database, organizationId, from);
+  // No id is before the empty one.
+  let from: LogPlace | undefined = until && { at: until, requestId: "" };
+  if (wanted.before !== undefined) from = placeOf(wanted.before);
+  const to = await readLastScanned(database, organizationId, { from, since });
   const entries: SearchEntry[] = [];
   // Without a filter every match is an entry, so the first read is enough for a page.
   for (let rowsMax = limit + 1; ; rowsMax = matchesPerRead) {
@@ -68,30 +71,35 @@ const requestIdOf = (entry: HistoryEntry | undefined) => (entry && "requestId" i
 
 const placeOf = (requestId: string): LogPlace => ({ at: timeOfId(requestId), requestId });
 
-const placeRow = z.object({ at: z.date(), request_id: z.string() });
+const placeRow = rowOf({ at: z.date(), requestId: z.string() });
 
-/** The last row that may be looked at; undefined if the log of the organization has fewer. */
+/** The last row that may be looked at; undefined if the log of the organization has fewer in the span. */
 async function readLastScanned(
   database: Database,
   organizationId: string,
-  from: LogPlace | undefined,
+  { from, since }: { from: LogPlace | undefined; since: Date | undefined },
 ): Promise<LogPlace | undefined> {
   const { rows } = await database.query({
     name: "last_scanned_search",
     text: `select at, request_id from search_log
-           where organization_id = $1 and at <= $2 and (at, request_id) < ($2, $3)
+           where organization_id = $1 and at <= $2 and (at, request_id) < ($2, $3) and at >= $5
            order by at desc, request_id desc offset $4 limit 1`,
-    values: [organizationId, from?.at ?? "infinity", from?.requestId ?? "", scannedMax - 1],
+    values: [organizationId, from?.at ?? "infinity", from?.requestId ?? "", scannedMax - 1, since ?? "-infinity"],
   });
-  if (!rows[0]) return undefined;
-  const { at, request_id: requestId } = placeRow.parse(rows[0]);
-  return { at, requestId };
+  return rows[0] && placeRow.parse(rows[0]);
 }
 
 async function readMatches(
   database: Database,
   organizationId: string,
-  { keyword, tokenId, limit, from, to }: WantedSearches & { from: LogPlace | undefined; to: LogPlace | undefined },
+  {
+    keyword,
+    tokenId,
+    limit,
+    from,
+    to,
+    since,
+  }: WantedSearches & { from: LogPlace | undefined; to: LogPlace | undefined },
 ): Promise<LoggedSearch[]> {
   const { rows } = await database.query(
     `select ${loggedColumns}
@@ -104,7 +112,7 @@ async function readMatches(
       organizationId,
       from?.at ?? "infinity",
       from?.requestId ?? "",
-      to?.at ?? "-infinity",
+      to?.at ?? since ?? "-infinity",
       to?.requestId ?? "",
       keyword === undefined ? null : `%${keyword.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`,
       tokenId ?? null,

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "../../shared/outcomes.ts";
 
 /**
@@ -25,17 +26,17 @@ export const historyCursor = z
   .regex(/^\d{1,16}\.\d{1,16}$/)
   .refine((cursor) => cursor.split(".").every((place) => Number.isSafeInteger(Number(place))));
 
-const row = z.object({
+const row = rowOf({
   version: z.number(),
   /** Of a refund. */
   number: z.number().nullable(),
-  created_at: z.date(),
+  createdAt: z.date(),
   kind: z.enum(["charge", "refund", "grant", "correction"]),
-  amount_mils: z.number(),
-  request_id: z.string().nullable(),
-  grant_id: z.string().nullable(),
+  amountMils: z.number(),
+  requestId: z.string().nullable(),
+  grantId: z.string().nullable(),
   reason: z.string().nullable(),
-  reversed_because: z.enum(reversalReasons).nullable(),
+  reversedBecause: z.enum(reversalReasons).nullable(),
 });
 const refundReason = z.enum(refundReasons);
 
@@ -44,13 +45,19 @@ const entryColumns =
 const refundColumns =
   "f.version, f.number, f.created_at, 'refund' as kind, 0::bigint as amount_mils, f.request_id, null as grant_id, f.reason, null as reversed_because";
 
+/** A time span: from `since` up to before `until`. Undefined is unbounded. */
+export interface TimeSpan {
+  since?: Date | undefined;
+  until?: Date | undefined;
+}
+
 // An index allows one reversal at most; `limit` keeps the planner from reading all reversals.
 const entriesWhere = (condition: string) =>
   `select ${entryColumns}, r.reason as reversed_because
    from ledger_entries l
    left join lateral (select reason from ledger_entries where request_id = l.request_id and kind = 'reversal' limit 1) r
      on l.kind = 'charge'
-   where l.organization_id = $1 and l.version <= $2 and ${condition}
+   where l.organization_id = $1 and l.version <= $2 and l.version >= $4 and ${condition}
    order by l.version desc limit $3`;
 
 const ledgerStatements: Record<Exclude<HistoryFilter, "refunded">, string> = {
@@ -62,11 +69,12 @@ const ledgerStatements: Record<Exclude<HistoryFilter, "refunded">, string> = {
        r.reason as reversed_because
      from ledger_entries r
      join lateral (select * from ledger_entries where request_id = r.request_id and kind = 'charge' limit 1) l on true
-     where r.organization_id = $1 and r.version <= $2 and r.kind = 'reversal'
+     where r.organization_id = $1 and r.version <= $2 and r.version >= $4 and r.kind = 'reversal'
      order by r.version desc limit $3`,
 };
 const refundStatement = `select ${refundColumns} from refunds f
-   where f.organization_id = $1 and f.number <= $2 order by f.number desc limit $3`;
+   where f.organization_id = $1 and f.number <= $2 and f.number >= $4
+   order by f.number desc limit $3`;
 
 // Each filter of the history, for searches of which the ids are known.
 const conditions: Record<HistoryFilter, string> = {
@@ -103,7 +111,7 @@ export async function readSearchEntries(
   return rows.map((read) => readEntry(row.parse(read)));
 }
 
-const ownerRow = z.object({ organization_id: z.string() });
+const ownerRow = rowOf({ organizationId: z.string() });
 
 /** The organization of a search that was charged or refunded; undefined if the search is not decided, or unknown. */
 export async function readSearchOwner(database: Database, requestId: string): Promise<string | undefined> {
@@ -112,7 +120,7 @@ export async function readSearchOwner(database: Database, requestId: string): Pr
      union all select organization_id from refunds where request_id = $1`,
     [requestId],
   );
-  return rows[0] && ownerRow.parse(rows[0]).organization_id;
+  return rows[0] && ownerRow.parse(rows[0]).organizationId;
 }
 
 /** Entries of the history, newest first, with the cursor of the page behind them; undefined if there is none. */
@@ -123,25 +131,70 @@ export interface HistoryPage {
 
 type Row = z.infer<typeof row>;
 
+const placesRow = rowOf({ first: z.number(), last: z.number(), firstRefund: z.number(), lastRefund: z.number() });
+type Places = z.infer<typeof placesRow>;
+
+const wholeHistory: Places = {
+  first: 0,
+  last: Number.MAX_SAFE_INTEGER,
+  firstRefund: 0,
+  lastRefund: Number.MAX_SAFE_INTEGER,
+};
+
+// The number of the first refund since the time in this parameter, or the one behind the last: a binary search by number, as
+// first_version_since() is by version, although numbers have gaps. No statement filters by the time itself: its index, of all
+// organizations, would be chosen.
+const firstRefundSince = (parameter: string) => `(
+  with recursive halves (low, high) as (
+    select coalesce(min(number), 0), coalesce(max(number) + 1, 0) from refunds where organization_id = $1
+    union all
+    select case when m.created_at < ${parameter} then m.number + 1 else h.low end,
+           case when m.created_at < ${parameter} then h.high else (h.low + h.high) / 2 end
+    from halves h
+    cross join lateral (select f.number, f.created_at from refunds f
+                        where f.organization_id = $1 and f.number >= (h.low + h.high) / 2 order by f.number limit 1) m
+    where h.low < h.high
+  )
+  select low from halves where low >= high)`;
+
 /**
- * Reads a page of what a filter selects, at most `limit` entries: the newest ones, or those from a cursor on. What is added
- * meanwhile moves no page.
+ * The places of a time span in the ledger and among the refunds, so that no entry outside is read. Their order decides, as
+ * in the figures of a day: what waited for a lock at midnight counts with its neighbours.
+ */
+async function readPlaces(database: Database, organizationId: string, { since, until }: TimeSpan): Promise<Places> {
+  if (!since && !until) return wholeHistory;
+  const { rows } = await database.query({
+    name: "history_places",
+    text: `select first_version_since($1, $2) as first, first_version_since($1, $3) - 1 as last,
+        ${firstRefundSince("$2")} as first_refund,
+        ${firstRefundSince("$3")} - 1 as last_refund`,
+    values: [organizationId, since ?? "-infinity", until ?? "infinity"],
+  });
+  return placesRow.parse(rows[0]);
+}
+
+/**
+ * Reads a page of what a filter selects in a time span, at most `limit` entries: the newest ones, or those from a cursor on. What is
+ * added meanwhile moves no page.
  */
 export async function readHistory(
   database: Database,
   organizationId: string,
-  wanted: { filter: HistoryFilter; before?: string | undefined; limit: number },
+  wanted: { filter: HistoryFilter; before?: string | undefined; limit: number } & TimeSpan,
 ): Promise<HistoryPage> {
   const { filter, limit } = wanted;
-  const [version, number] = wanted.before?.split(".").map(Number) ?? [];
-  const read = async (name: string, text: string, from = Number.MAX_SAFE_INTEGER): Promise<Row[]> => {
-    // One more than is shown, where the next page begins.
-    const { rows } = await database.query({ name, text, values: [organizationId, from, limit + 1] });
+  const { first, last, firstRefund, lastRefund } = await readPlaces(database, organizationId, wanted);
+  const [version = last, number = lastRefund] = wanted.before?.split(".").map(Number) ?? [];
+  const read = async (name: string, text: string, values: unknown[]): Promise<Row[]> => {
+    const { rows } = await database.query({ name, text, values });
     return rows.map((one) => row.parse(one));
   };
+  const rowsMax = limit + 1; // One more than is shown, where the next page begins.
+  const ofLedger = [organizationId, Math.min(version, last), rowsMax, first];
+  const ofRefunds = [organizationId, Math.min(number, lastRefund), rowsMax, firstRefund];
   const [entries, refunds] = await Promise.all([
-    filter === "refunded" ? [] : read(`history_${filter}`, ledgerStatements[filter], version),
-    filter === "all" || filter === "refunded" ? read("history_refunds", refundStatement, number) : [],
+    filter === "refunded" ? [] : read(`history_${filter}`, ledgerStatements[filter], ofLedger),
+    filter === "all" || filter === "refunded" ? read("history_refunds", refundStatement, ofRefunds) : [],
   ]);
   const shown: Row[] = [];
   let [entry, refund] = [entries.shift(), refunds.shift()];
@@ -159,21 +212,21 @@ export async function readHistory(
 }
 
 function readEntry(entry: Row): HistoryEntry {
-  const at = { at: entry.created_at };
-  const requestId = entry.request_id ?? "";
-  const mils = Math.abs(entry.amount_mils);
+  const at = { at: entry.createdAt };
+  const requestId = entry.requestId ?? "";
+  const mils = Math.abs(entry.amountMils);
   switch (entry.kind) {
     case "grant":
-      return { ...at, outcome: "granted", grantId: entry.grant_id ?? "", grantedMils: mils, note: entry.reason ?? "" };
+      return { ...at, outcome: "granted", grantId: entry.grantId ?? "", grantedMils: mils, note: entry.reason ?? "" };
     case "correction": {
-      const { grant_id: id, amount_mils: correctedMils, reason: note } = entry;
+      const { grantId: id, amountMils: correctedMils, reason: note } = entry;
       return { ...at, outcome: "corrected", correctionId: id ?? "", correctedMils, note: note ?? "" };
     }
     case "refund":
       return { ...at, outcome: "refunded", requestId, reason: refundReason.parse(entry.reason) };
     default:
-      return entry.reversed_because
-        ? { ...at, outcome: "reversed", requestId, chargedMils: mils, reason: entry.reversed_because }
+      return entry.reversedBecause
+        ? { ...at, outcome: "reversed", requestId, chargedMils: mils, reason: entry.reversedBecause }
         : { ...at, outcome: "charged", requestId, chargedMils: mils };
   }
 }

@@ -40,10 +40,15 @@ export function errorHint(error: CallerError, topupUrl: string): string {
       return `Wait ${retryAfterSeconds(error)} s, then retry.`;
     case "unavailable":
       return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then retry.`;
+    case "engine_error":
+      if (details.reason === "provider_refused")
+        return "Nothing was charged. Do not retry. Tell the user that the search provider refuses this service, and that its operator has to act.";
+      return details.reason === "unreadable_answer"
+        ? "Nothing was charged. Retry once; if it fails again, change the keyword or tell the user."
+        : "Nothing was charged. Wait a minute, then retry at most twice; if it still fails, tell the user.";
     case "not_found":
     case "method_not_allowed":
     case "internal_error":
-    case "engine_error":
     case "engine_timeout":
       break;
   }

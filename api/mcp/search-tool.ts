@@ -35,7 +35,8 @@ export async function callSearch(
   const { requestId, deadlineStartsAtMs, logFields } = scope;
   const idempotencyKey = readKey(serverContext);
   const query = readQuery(args);
-  const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+  const spans = scope.beginSpans();
+  const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
   const searchRequest = newSearchRequest(sent);
   const stopProgress = sendProgress(serverContext, timeoutMs);
   const answer = await search.run(searchRequest).finally(stopProgress);

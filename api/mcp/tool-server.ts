@@ -72,6 +72,7 @@ async function callTool(
   args: Record<string, unknown>,
   serverContext: ServerContext,
 ): Promise<ToolAnswer> {
+  if (tool === "search") mcpRequest.scope.search = args;
   try {
     requireScope(mcpRequest.caller, tool);
     if (tool === "usage") return await callUsage(parts, mcpRequest, args);

@@ -1,4 +1,5 @@
-import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import { type Actor, recordChange } from "../../shared/audit/audit.ts";
+import { setKeptDays } from "../../shared/credits/kept-answers.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
 import {
@@ -23,7 +24,7 @@ export interface Change {
 /** Issues a token. @returns undefined if the organization does not exist. */
 export async function issueRecorded(
   transaction: Querying,
-  { actor, requestId }: Change,
+  change: Change,
   organizationId: string,
   terms?: TokenTerms,
 ): Promise<IssuedToken | undefined> {
@@ -37,42 +38,43 @@ export async function issueRecorded(
     ...(parentId !== undefined && { parentId }),
     ...((dayLimitMils ?? monthLimitMils) !== null && { dayLimitMils, monthLimitMils }),
   };
-  const entry = { organizationId, subject: tokenId, before: null, after, requestId };
-  await recordAudit(transaction, actor, { action: "token.issued", ...entry });
+  const values = { organizationId, subject: tokenId, before: null, after };
+  await recordChange(transaction, change, "token.issued", values);
   return issued;
 }
 
-/** Revokes a token. @returns false if the token does not exist. */
-export async function revokeRecorded(
+/** Sets for how many days an organization wants its answers kept; 0 for not at all. Existing ones are deleted within minutes. */
+export async function changeKeptDaysRecorded(
   transaction: Querying,
-  { actor, requestId }: Change,
-  tokenId: string,
-): Promise<boolean> {
+  change: Change,
+  organizationId: string,
+  days: number,
+): Promise<void> {
+  const before = { days: await setKeptDays(transaction, organizationId, days) };
+  await recordChange(transaction, change, "kept_answers.set", { organizationId, before, after: { days } });
+}
+
+/** Revokes a token. @returns false if the token does not exist. */
+export async function revokeRecorded(transaction: Querying, change: Change, tokenId: string): Promise<boolean> {
   const token = await revokeToken(transaction, tokenId);
   if (!token) return false;
-  await recordAudit(transaction, actor, {
-    action: "token.revoked",
-    organizationId: token.organizationId,
-    subject: tokenId,
-    before: { revoked: token.wasRevoked },
-    after: { revoked: true },
-    requestId,
-  });
+  const values = { before: { revoked: token.wasRevoked }, after: { revoked: true } };
+  const { organizationId } = token;
+  await recordChange(transaction, change, "token.revoked", { organizationId, subject: tokenId, ...values });
   return true;
 }
 
 /** Ends a token that has a successor. @returns when it ends: at `at`, or with its own expiry. */
 export async function endRotatedRecorded(
   transaction: Querying,
-  { actor, requestId }: Change,
+  change: Change,
   { tokenId, expiresAt, successorId, at }: { tokenId: string; expiresAt: Date | null; successorId: string; at: Date },
 ): Promise<Date> {
   const ended = await endToken(transaction, tokenId, at);
   if (!ended) throw new Error("a token that has a successor is gone");
   const { organizationId, endedAt } = ended;
-  const [before, after] = [{ expiresAt }, { expiresAt: endedAt, successorId }];
-  const entry = { organizationId, subject: tokenId, before, after, requestId };
-  await recordAudit(transaction, actor, { action: "token.rotated", ...entry });
+  const values = { before: { expiresAt }, after: { expiresAt: endedAt, successorId } };
+  await recordChange(transaction, change, "token.rotated", { organizationId, subject: tokenId, ...values });
   return endedAt;
 }
 
@@ -101,15 +103,15 @@ export async function revokeFamilyRecorded(
  */
 export async function changeLimitsRecorded(
   transaction: Querying,
-  { actor, requestId }: Change,
+  change: Change,
   { owner, id }: { owner: Parameters<typeof changeLimits>[1]; id: string },
   wanted: LimitChange,
 ): Promise<OwnLimits | undefined> {
-  if (owner === "token") await refuseLimits(transaction, actor, id, wanted);
+  if (owner === "token") await refuseLimits(transaction, change.actor, id, wanted);
   const limits = await changeLimits(transaction, owner, id, wanted);
   if (!limits) return undefined;
-  await recordLimits(transaction, { actor, requestId }, limits, owner === "token" ? id : undefined);
-  if (owner === "token") await lowerDescendants(transaction, { actor, requestId }, id, limits.after);
+  await recordLimits(transaction, change, limits, owner === "token" ? id : undefined);
+  if (owner === "token") await lowerDescendants(transaction, change, id, limits.after);
   return limits.after;
 }
 
@@ -145,13 +147,13 @@ const lower = (one: number | null, other: number | null) =>
 
 async function recordLimits(
   transaction: Querying,
-  { actor, requestId }: Change,
+  change: Change,
   limits: { before: OwnLimits; after: OwnLimits },
   subject: string | undefined,
 ): Promise<void> {
   const { organizationId } = limits.after;
   const [before, after] = [termsOf(limits.before), termsOf(limits.after)];
-  await recordAudit(transaction, actor, { action: "limit.set", organizationId, subject, before, after, requestId });
+  await recordChange(transaction, change, "limit.set", { organizationId, subject, before, after });
 }
 
 const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });

@@ -6,24 +6,17 @@ const grouped = new Intl.NumberFormat("en-US");
 const monthAndYear = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
-const fullDate = new Intl.DateTimeFormat("en-GB", {
-  day: "numeric",
-  month: "short",
-  year: "numeric",
-  timeZone: "UTC",
-});
+const fullDate = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 
 export const count = (value: number) => grouped.format(value);
 
 /** `1,234 mils`, `1 mil`. */
 export const mils = (value: number) => `${count(value)} ${value === 1 ? "mil" : "mils"}`;
 
-/** `$12.50`, `$0.005`: the third decimal, which is a mil, only if it is not 0. */
+/** `$12.500`, `$0.005`: always with three decimals, the last of which is a mil, so that columns line up and nothing looks cut off. */
 export function dollars(valueMils: number): string {
   const size = Math.abs(valueMils);
-  const decimals = String(size % 1_000)
-    .padStart(3, "0")
-    .replace(/0$/, "");
+  const decimals = String(size % 1_000).padStart(3, "0");
   return `${valueMils < 0 ? "−" : ""}$${count(Math.floor(size / 1_000))}.${decimals}`;
 }
 

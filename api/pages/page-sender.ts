@@ -28,10 +28,7 @@ export class PageSender {
   readonly #securityPolicy: string;
 
   /** @param parts.checkoutOrigin the other origin that a form may lead to; undefined without payments. */
-  constructor(parts: {
-    files: PageFiles;
-    checkoutOrigin: string | undefined;
-  }) {
+  constructor(parts: { files: PageFiles; checkoutOrigin: string | undefined }) {
     this.#files = parts.files;
     this.#securityPolicy = securityPolicyOf(parts.checkoutOrigin);
   }
@@ -66,6 +63,7 @@ function securityPolicyOf(checkoutOrigin: string | undefined): string {
   return [
     "default-src 'none'",
     "style-src 'self'",
+    "font-src 'self'",
     "script-src 'self'",
     "connect-src 'self'",
     "img-src 'self'",
@@ -78,6 +76,7 @@ function securityPolicyOf(checkoutOrigin: string | undefined): string {
 /** The files that a page loads, in order. */
 interface PageFiles {
   icon: StaticFile;
+  font: StaticFile;
   styles: readonly StaticFile[];
   scripts: readonly StaticFile[];
 }
@@ -85,7 +84,7 @@ interface PageFiles {
 /** Headers of the files of pages: no other site may load them. */
 export const pageFileHeaders = { "Cross-Origin-Resource-Policy": "same-origin" };
 
-function htmlDocument({ icon, styles, scripts }: PageFiles, title: string, body: Html): string {
+function htmlDocument({ icon, font, styles, scripts }: PageFiles, title: string, body: Html): string {
   return `<!doctype html>\n${html`<html lang="en">
 <head>
 <meta charset="utf-8">
@@ -94,6 +93,7 @@ function htmlDocument({ icon, styles, scripts }: PageFiles, title: string, body:
 <meta name="robots" content="noindex">
 <title>${title} · Serpmill</title>
 <link rel="icon" href="${icon.address}" type="image/svg+xml">
+<link rel="preload" href="${font.address}" as="font" type="font/woff2" crossorigin>
 ${styles.map(
   ({ address }) => html`<link rel="stylesheet" href="${address}">
 `,

@@ -1,3 +1,4 @@
+import { codeToken, highlighted } from "../pages/highlight.ts";
 import { html, type Html } from "../pages/html.ts";
 import { bodyInSample, type SampleLanguage, sampleLanguages, searchSamples } from "../search-samples.ts";
 
@@ -9,18 +10,21 @@ export function readSample(form: URLSearchParams): SampleLanguage {
 }
 
 /** The request in three languages, one of which is visible. The page's script replaces the body in each when the form changes. */
-export function codeSamples(address: string, requestBody: Record<string, unknown>, chosen: SampleLanguage): Html {
+export function codeSamples(
+  address: string,
+  requestBody: Record<string, unknown>,
+  chosen: SampleLanguage = "curl",
+): Html {
   const samples = searchSamples(address);
   const panel = (language: SampleLanguage) => {
     const { before, after, indent } = samples[language];
     const body = bodyInSample(requestBody, language, samples[language]);
     const kind = language === "curl" ? "shell" : "";
-    return html`<div class="${language}"><button type="button" class="plain" data-copy="code-${language}" hidden>Copy</button><pre id="code-${language}" tabindex="0" role="region" aria-label="${sampleLanguages[language]}">${before}<span data-body="${kind}" data-indent="${indent}">${body}</span>${after}</pre></div>`;
+    return html`<div class="${language}"><button type="button" class="plain" data-copy="code-${language}" hidden>Copy</button><pre id="code-${language}" tabindex="0" role="region" aria-label="${sampleLanguages[language]}">${highlighted(before)}<span data-body="${kind}" data-indent="${indent}">${highlighted(body)}</span>${highlighted(after)}</pre></div>`;
   };
-  return html`<section class="panel beside" id="code" aria-labelledby="code-title">
-<div class="head"><h2 id="code-title">As code</h2>
-<div class="tabs" role="radiogroup" aria-label="Language">${languages.map((language) => tab(language, chosen))}</div></div>
-${languages.map(panel)}</section>`;
+  return html`<div class="code" id="code" data-token="${codeToken.source}">
+<div class="tabs" role="radiogroup" aria-label="Programming language">${languages.map((language) => tab(language, chosen))}</div>
+${languages.map(panel)}</div>`;
 }
 
 const tab = (language: SampleLanguage, chosen: SampleLanguage) =>

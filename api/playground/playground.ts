@@ -9,18 +9,21 @@ import { type AccountView, organizationField } from "../billing/frame/account-fr
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
 import { searchAddress } from "../billing/searches/history-table.ts";
 import { onlyTokenOf } from "../billing/session/sessions.ts";
+import { answerLink, answerTabs, answerViews } from "../billing/searches/answer-view.ts";
 import { resultsPage, type ShownElement, shownBytesMax } from "../billing/searches/results-page.ts";
 import { recordError } from "../errors.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
 import { publicAddress } from "../http/public-address.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
+import { sendJson } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
 import { amount, count, dollars } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
 import { codeSamples, readSample } from "./code-samples.ts";
-import { formAddress, requestBodyOf, searchFields } from "./search-fields.ts";
+import { type FormLook, formAddress, requestBodyOf, searchFields, unfolded } from "./search-fields.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
+import type { CancelSearch } from "../search/cancel-search.ts";
 import { answerLogFields, type Search } from "../search/search.ts";
 import type { Delivery } from "../search/delivery.ts";
 import { newSearchRequest } from "../search/search-request.ts";
@@ -31,6 +34,7 @@ export interface PlaygroundParts {
   delivery: Delivery;
   unsent: UnsentAnswers;
   searchTimeoutMs: number;
+  cancelSearch: CancelSearch;
 }
 
 interface PageParts {
@@ -46,6 +50,7 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
     return view(caller, {
       typed,
       address: publicAddress(request, publicUrl),
+      look: { hasFocus: true, isOpen: false },
       outcome: firstSteps(),
       searches: await sessionSearches.read(asked),
     });
@@ -62,15 +67,18 @@ export function runPlayground(
 ) {
   return async (asked: FormRequest): Promise<void> => {
     const { request, response, caller, form } = asked;
-    const { requestId, deadlineStartsAtMs, logFields } = requestScopeOf(response);
+    const scope = requestScopeOf(response);
+    const { requestId, deadlineStartsAtMs, logFields } = scope;
     const disconnected = abortOnDisconnect(response).signal;
     const address = publicAddress(request, publicUrl);
-    const page = { typed: form, address };
+    const page = { typed: form, address, look: { hasFocus: false, isOpen: false } };
+    const sentQuery = requestBodyOf(form);
+    scope.search = sentQuery;
     try {
       requireScope(caller, "search");
-      const query = readQuery(requestBodyOf(form));
-      const idempotencyKey = `${readKey(form)}.${queryFingerprint(query)}`;
-      const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+      const { query, idempotencyKey } = readKeyedQuery(form);
+      const spans = scope.beginSpans();
+      const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
       const searchRequest = newSearchRequest(sent);
       const answer = await search.run(searchRequest);
       Object.assign(logFields, answerLogFields(answer));
@@ -88,17 +96,34 @@ export function runPlayground(
       const retrySeconds = retryAfterSeconds(error);
       if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
       const searches = await sessionSearches.read(asked);
-      const shown = view(caller, { ...page, outcome: errorView(requestId, error, caller), searches });
+      const look = { hasFocus: false, isOpen: issuesIn(error.details).some(({ path }) => !unfolded.includes(path)) };
+      const shown = view(caller, { ...page, look, outcome: errorView(requestId, error, caller), searches });
       account.send(asked, errors[error.code].status, shown);
     }
   };
 }
 
+/**
+ * POST /playground/cancel: cancels the search of a form that was sent with the same fields. The page's script asks, and gets JSON: how
+ * it ended, and after a charge the address of the answer.
+ */
+export function cancelPlayground({ cancelSearch, searchTimeoutMs: timeoutMs }: PlaygroundParts) {
+  return async ({ request, response, caller, form }: FormRequest): Promise<void> => {
+    requireScope(caller, "search");
+    const ended = await cancelSearch({ ...readKeyedQuery(form), caller, timeoutMs });
+    const address = ended.outcome === "charged" ? searchAddress(ended.requestId) : undefined;
+    sendJson(request, response, 200, JSON.stringify({ outcome: ended.outcome, address }));
+  };
+}
+
 const keyCharactersMax = 64;
 
-function readKey(form: URLSearchParams): string {
+/** The query of a form with the key of both: another query from the same form is another search. */
+function readKeyedQuery(form: URLSearchParams): { query: Query; idempotencyKey: string } {
+  const query = readQuery(requestBodyOf(form));
   const key = form.get("key") ?? "";
-  if (isIdempotencyKey(key) && key.length <= keyCharactersMax) return key;
+  if (isIdempotencyKey(key) && key.length <= keyCharactersMax)
+    return { query, idempotencyKey: `${key}.${queryFingerprint(query)}` };
   throw new CallerError("bad_request", { issues: [{ path: "key", message: "Expected the key of the form." }] });
 }
 
@@ -106,32 +131,53 @@ function readKey(form: URLSearchParams): string {
 interface Shown {
   /** The fields of the form. */
   typed: URLSearchParams;
+  look: FormLook;
   address: string;
-  outcome: Html;
+  outcome: Outcome;
   searches: readonly SessionSearch[];
 }
 
-function view({ organizationId, plan }: Caller, { typed, address, outcome, searches }: Shown): AccountView {
+function view({ organizationId, plan }: Caller, { typed, look, address, outcome, searches }: Shown): AccountView {
   const depth = Number(typed.get("depth")) || organicPerPage;
   const perPage = plan.pricePerPageMils ?? 0;
   const body = html`<div class="playground">
 <form id="search" class="panel" method="post" action="/playground/search">${organizationField(organizationId)}
 <input type="hidden" name="key" value="${newId("req")}">
-${searchFields(typed, plan)}
-<p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
+${searchFields(typed, plan, look)}
+<div class="below"><p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
+<p class="pending"><span id="pending" role="status"></span> <span id="elapsed" aria-hidden="true"></span> <button type="button" id="cancel" class="plain" hidden>Cancel</button></p></div>
+${sessionList(searches)}
 </form>
-${codeSamples(address, requestBodyOf(typed), readSample(typed))}
-${outcome}
-${sessionSection(searches)}
+${outcomePanel(outcome, codeSamples(address, requestBodyOf(typed), readSample(typed)))}
 </div>`;
   return { path: "/playground", title: "Playground", body };
 }
 
+/** What the page shows below the form: first steps, an error or an answer. */
+interface Outcome {
+  title: string;
+  /** Below the heading. */
+  facts?: Html;
+  page: Html;
+  json?: string | undefined;
+  /** Whether a search led to it. */
+  isEnd: boolean;
+}
+
+/** The heading of what a search led to has the focus, so that a screen reader begins there, with or without a script. */
+export function outcomePanel({ title, facts, page, json, isEnd }: Outcome, code: Html): Html {
+  const views = { page, json, code };
+  return html`<section class="panel answer"${isEnd && html` id="answer"`} aria-labelledby="answer-title">
+<div class="head"><h2 id="answer-title" tabindex="-1"${isEnd && html` autofocus`}>${title}</h2>${answerTabs(views)}</div>
+${facts && html`<p class="aside">${facts}</p>`}
+${answerViews(views)}</section>`;
+}
+
 /** The searches of the session. Each links to its page, and back to the form. */
-function sessionSection(searches: readonly SessionSearch[]): Html | false {
+function sessionList(searches: readonly SessionSearch[]): Html | false {
   if (searches.length === 0) return false;
-  return html`<section class="panel beside" id="session" aria-labelledby="session-title"><h2 id="session-title">This session</h2>
-<ol class="recent">${searches.map(entry)}</ol></section>`;
+  return html`<details id="session"><summary>This session: ${count(searches.length)} ${searches.length === 1 ? "search" : "searches"}</summary>
+<ol class="recent">${searches.map(entry)}</ol></details>`;
 }
 
 function entry({ requestId, query }: SessionSearch): Html {
@@ -152,19 +198,19 @@ const examples = [
 ];
 
 /** Stands where the answer will be: example searches that fill the form. */
-function firstSteps(): Html {
-  return html`<section class="panel shown" aria-labelledby="first-title"><h2 id="first-title">The answer appears here</h2>
-<p class="aside">As a results page and as JSON. Examples to fill the form:</p>
-<ul class="chips">${examples.map(({ label, query }) => html`<li><a href="${formAddress(query)}">${label}</a></li>`)}</ul></section>`;
+function firstSteps(): Outcome {
+  const page = html`<p>As a results page, as JSON and as code. Examples to fill the form:</p>
+<ul class="chips">${examples.map(({ label, query }) => html`<li><a href="${formAddress(query)}">${label}</a></li>`)}</ul>`;
+  return { title: "The answer appears here", page, isEnd: false };
 }
 
 /** Why a search was not answered, in words and as the error that the API sends. */
-function errorView(requestId: string, { code, message, details }: CallerError, caller: Caller): Html {
-  return html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
-<div class="head"><h2 id="answer-title">No answer</h2><code>${errors[code].status} ${code}</code></div>
-<div class="notice warning" role="alert"><p>${message}</p>${issueList(details)}</div>
-${code === "out_of_credits" && !onlyTokenOf(caller) && html`<p><a class="button" href="/billing">Go to your credit</a></p>`}
-<pre tabindex="0" role="region" aria-label="JSON">${JSON.stringify(errorBody(requestId, code, details), undefined, 2)}</pre></section>`;
+function errorView(requestId: string, { code, message, details }: CallerError, caller: Caller): Outcome {
+  const page = html`<div class="notice warning" role="alert"><p>${message}</p>${issueList(details)}</div>
+${code === "out_of_credits" && !onlyTokenOf(caller) && html`<p><a class="button" href="/billing">Go to your credit</a></p>`}`;
+  const facts = html`<code>${errors[code].status} ${code}</code>`;
+  const json = JSON.stringify(errorBody(requestId, code, details), undefined, 2);
+  return { title: "No answer", facts, page, json, isEnd: true };
 }
 
 /** The refused fields, if there are several: the message names only the first. */
@@ -180,29 +226,22 @@ function issueList(details: ErrorDetails): Html | false {
  * The answer as a page of results and as JSON.
  * @param asked.idempotencyKey the key under which a repeat is free.
  */
-export function answerView(body: Buffer, { query, idempotencyKey }: { query: Query; idempotencyKey: string }): Html {
-  if (body.length > shownBytesMax) return answerPanel(largeAnswer(idempotencyKey));
+export function answerView(body: Buffer, { query, idempotencyKey }: { query: Query; idempotencyKey: string }): Outcome {
+  if (body.length > shownBytesMax) return { title: "Answer", page: largeAnswer(idempotencyKey), isEnd: true };
   const answer: { requestId: string; creditsCharged: number; results: ShownElement[] } = JSON.parse(body.toString());
   const { results, creditsCharged, requestId } = answer;
   const elements = `${count(results.length)} ${results.length === 1 ? "element" : "elements"}`;
-  const tab = (value: string, label: string, isFirst: boolean) =>
-    html`<label><input type="radio" name="view" value="${value}" autocomplete="off"${isFirst && html` checked`}>${label}</label>`;
-  const page =
-    results.length > 0
-      ? resultsPage(results, (keyword) => formAddress({ ...query, keyword }))
-      : html`<p class="serp">No results.</p>`;
-  return answerPanel(
-    html`<p class="aside">${elements} for ${amount(creditsCharged)}, <a href="${searchAddress(requestId)}">${requestId}</a></p>
-${page}
-<div class="json"><button type="button" class="plain" data-copy="json" hidden>Copy</button><pre id="json" tabindex="0" role="region" aria-label="JSON">${JSON.stringify(answer, undefined, 2)}</pre></div>`,
-    html`<div class="tabs" role="radiogroup" aria-label="Show the answer as">${tab("page", "Page", true)}${tab("json", "JSON", false)}</div>`,
-  );
+  return {
+    title: "Answer",
+    facts: html`${elements} for ${amount(creditsCharged)}, ${answerLink(searchAddress(requestId), requestId)}`,
+    page:
+      results.length > 0
+        ? resultsPage(results, (keyword) => formAddress({ ...query, keyword }))
+        : html`<p class="serp">No results.</p>`,
+    json: JSON.stringify(answer, undefined, 2),
+    isEnd: true,
+  };
 }
-
-const answerPanel = (content: Html, tabs: Html | false = false): Html =>
-  html`<section class="panel shown" id="answer" aria-labelledby="answer-title">
-<div class="head"><h2 id="answer-title">Answer</h2>${tabs}</div>
-${content}</section>`;
 
 const largeAnswer = (idempotencyKey: string) =>
   html`<p>The answer is too large for this page. To get it, repeat the search with the header <code>Idempotency-Key: ${idempotencyKey}</code>: for 24 hours a repeat costs nothing.</p>`;

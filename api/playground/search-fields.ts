@@ -17,28 +17,62 @@ export function requestBodyOf(typed: URLSearchParams): Record<string, unknown> {
   };
 }
 
+/** The fields that are never folded. */
+export const unfolded: readonly string[] = ["keyword", "location", "device"];
+
 const offeredDepths = [20, 30, 50, 100];
 
 const option = (value: string, chosen: string, label: string) =>
   html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`;
 
-export function searchFields(typed: URLSearchParams, { maxDepth = depthMax }: Pick<Plan, "maxDepth">): Html {
+/** What the form shows besides its fields. */
+export interface FormLook {
+  /** Whether the keyword has the focus: it has it until there is an answer to read. */
+  hasFocus: boolean;
+  /** Whether a refusal names a field that is folded. */
+  isOpen: boolean;
+}
+
+/** The fields of the form. The rarer ones are folded into a line of their values, which the page's script keeps up to date. */
+export function searchFields(
+  typed: URLSearchParams,
+  { maxDepth = depthMax }: Pick<Plan, "maxDepth">,
+  { hasFocus, isOpen }: FormLook,
+): Html {
   const text = (name: string) => typed.get(name) ?? "";
   const [depth, device, format, types] = [text("depth"), text("device"), text("format"), typed.getAll("types")];
   // Includes a depth from the address, so that the form shows what it sends.
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
-  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off"><button>Search</button></div>
-<div class="fields">
-<label>Country or place <input name="location" value="${text("location")}" placeholder="United States"></label>
-<label>Language <input name="language" value="${text("language")}" placeholder="English"></label>
-<label>Domain <input name="targetDomain" value="${text("targetDomain")}" placeholder="any"></label>
+  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off" enterkeyhint="search"${hasFocus && html` autofocus`}><button>Search</button></div>
+<div class="where">
 <label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
-<label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, value || String(organicPerPage)))}</select></label>
+<label>Country or place <input name="location" value="${text("location")}" placeholder="United States" list="places" autocomplete="off" enterkeyhint="search" data-suggest></label>
+</div>
+<details${isOpen && html` open`}><summary><span id="options">${optionsLine(typed)}</span></summary>
+<div class="fields">
+<label>Language <input name="language" value="${text("language")}" placeholder="English" list="languages" autocomplete="off" data-suggest></label>
+<label>Domain <input name="targetDomain" value="${text("targetDomain")}" placeholder="any"></label>
+<label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, resultsLabel(value)))}</select></label>
 <label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
 </div>
-<details${types.length > 0 && html` open`}><summary>Only some element types</summary><div class="kinds">${resultTypes.map(kind)}</div></details>`;
+<datalist id="places"></datalist><datalist id="languages"></datalist>
+<fieldset class="kinds"><legend>Only these types of element</legend>${resultTypes.map(kind)}</fieldset></details>`;
+}
+
+const resultsLabel = (depth: string) => `${depth || organicPerPage} results`;
+
+/** The values of the folded fields in one line. The script writes the same. */
+function optionsLine(typed: URLSearchParams): string {
+  const said = [
+    typed.get("language") || "English",
+    typed.get("targetDomain"),
+    resultsLabel(typed.get("depth") ?? ""),
+    typed.get("format") === "compact" ? "Compact" : "Full",
+    typed.getAll("types").join(", "),
+  ];
+  return said.filter(Boolean).join(" · ");
 }
 
 /** A query as requests and the search log have it. */

@@ -64,16 +64,20 @@ export class Delivery {
       this.#fail(request, "too_late");
       throw deadline.error();
     }
+    const startedAtMs = performance.now();
     // A response has the socket when its request is handled, so this ends the connection.
     const slow = setTimeout(() => response.destroy(), this.#timeoutMs);
     let isDecided = false;
-    const decide = (record: () => void) => {
+    const decide = (outcome: "delivered" | "caller_disconnected") => {
       clearTimeout(slow);
-      if (!isDecided) record();
+      if (isDecided) return;
       isDecided = true;
+      request.spans?.add("delivery", startedAtMs, { outcome });
+      if (outcome === "delivered") this.#confirm(request);
+      else this.#fail(request, outcome, payable);
     };
-    response.once("close", () => decide(() => this.#fail(request, "caller_disconnected", payable)));
-    return () => decide(() => this.#confirm(request));
+    response.once("close", () => decide("caller_disconnected"));
+    return () => decide("delivered");
   }
 
   #confirm(request: SearchRequest): void {

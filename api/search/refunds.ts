@@ -80,6 +80,7 @@ export class Refunds {
     const { requestId, caller, key, deadline } = request;
     const durationMs = deadline.timeoutMs - deadline.remainingMs();
     const { organizationId, tokenId } = caller;
+    const startedAtMs = performance.now();
     const undo = { wanted: "refund", reason, key, organizationId, tokenId, requestId } as const;
     const decision = await settlement.decide(undo, protocolTimes.undoRetryMs);
     const { code, details } = error;
@@ -88,6 +89,7 @@ export class Refunds {
       { request: undo, decision, outcome, ifCharged: "keep_hold", callerDisconnected },
       protocolTimes.undoRetryMs,
     );
+    request.spans?.add("settlement", startedAtMs, { decided: decision.kind });
     if (decision.isNew) this.#logSearch(request, durationMs); // Otherwise the worker does.
     return decision;
   }
@@ -148,13 +150,21 @@ export class Refunds {
   }
 
   async #cancel(request: SearchRequest, reply: Promise<Reply>): Promise<void> {
+    await this.reverseIfCharged(request, this.withdraw(request), "caller_disconnected", reply);
+  }
+
+  /**
+   * The first half of {@link cancel}, and the whole of it under an Idempotency-Key, where a charge stands and its answer can be
+   * fetched. Repeats that wait on the key get the error of a search that was not answered in time.
+   * @returns the decision: a charge if the answer was faster. @throws if Postgres stays unreachable.
+   */
+  async withdraw(request: SearchRequest): Promise<Decision> {
     const { queue, redis } = this.#parts;
     const { requestId, deadline } = request;
     // If Redis does not say, a worker may have it.
     const isRemoved = await queue.remove(requestId).catch(() => false);
     if (!isRemoved) void announceDisconnected(redis, requestId).catch(this.#warnUnannounced);
-    const refund = this.refund(request, "caller_disconnected", deadline.error(), !isRemoved);
-    await this.reverseIfCharged(request, refund, "caller_disconnected", reply);
+    return this.refund(request, "caller_disconnected", deadline.error(), !isRemoved);
   }
 
   /**

@@ -5,6 +5,7 @@ import type { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { type Query, queryFingerprint } from "../../shared/query/query.ts";
+import type { Spans } from "../../shared/tracing/spans.ts";
 import { engineTimeout } from "../errors.ts";
 
 /** One search request of a caller, over REST or MCP. */
@@ -17,6 +18,8 @@ export interface SearchRequest {
   deadline: Deadline;
   /** Aborted when the caller disconnects, or cancels over MCP. */
   disconnected: AbortSignal;
+  /** Undefined unless the search is traced. */
+  spans: Spans | undefined;
   /** Resolves once the caller has the answer or an error, or once the charge of an answer that it did not take is reversed. */
   ended: Promise<void>;
   end: () => void;
@@ -31,9 +34,10 @@ export function newSearchRequest(
     deadlineStartsAtMs: number;
     timeoutMs: number;
     idempotencyKey: string | undefined;
+    spans?: Spans | undefined;
   },
 ): SearchRequest {
-  const { requestId, caller, query, disconnected, idempotencyKey } = sent;
+  const { requestId, caller, query, disconnected, idempotencyKey, spans } = sent;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const key =
     idempotencyKey === undefined ? undefined : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(query) };
@@ -44,6 +48,7 @@ export function newSearchRequest(
     key,
     deadline: new Deadline(sent.deadlineStartsAtMs, sent.timeoutMs),
     disconnected,
+    spans,
     ended,
     end,
   };

@@ -1,5 +1,6 @@
 import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { RateWindow } from "../../shared/credits/admit.ts";
+import { cachedPriceMils } from "../../shared/credits/plans.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
@@ -98,9 +99,13 @@ export class Search {
   }
 
   async #admit(request: SearchRequest): Promise<Held | Replayed> {
+    const startedAtMs = performance.now();
     try {
-      return await this.#parts.admission.admit(request);
+      const admitted = await this.#parts.admission.admit(request);
+      request.spans?.add("admission", startedAtMs, { outcome: admitted.outcome });
+      return admitted;
     } catch (error) {
+      request.spans?.add("admission", startedAtMs, { outcome: error instanceof CallerError ? error.code : "unknown" });
       if (!(error instanceof AdmissionFailed)) throw error;
       const failure = redisFailure(error.cause);
       // Redis may have placed the hold although its reply was lost. The caller does not wait for the refund.
@@ -111,7 +116,7 @@ export class Search {
 
   async #enqueue(request: SearchRequest, held: Held): Promise<void> {
     const { queue, replyInbox, refunds, log } = this.#parts;
-    const { requestId, caller, query, key, deadline } = request;
+    const { requestId, caller, query, key, deadline, spans } = request;
     const { priceMils, remainingMils, openSearches, deadlineAtMs, turn, hadLittleTime } = held;
     try {
       const job = {
@@ -130,6 +135,8 @@ export class Search {
         unpaidCallsPerHour: caller.plan.unpaidCalls,
         hadLittleTime,
         ...(key && { key }),
+        ...(spans && { traceparent: spans.traceparent }),
+        ...(caller.keepsAnswers && { cachedPriceMils: cachedPriceMils(caller.plan, query) }),
       };
       await deadline.limit(queue.enqueue(job, turn));
     } catch (error) {

@@ -27,11 +27,13 @@ const columns =
   "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils, 'door' = any (scopes) as is_of_door";
 const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
+const ownerRow = rowOf({ organizationId: z.string() });
+
 /** Locks the account of a token as {@link lockAccount}. @returns its organization; undefined if there is no such token. */
 export async function lockAccountOf(transaction: Querying, tokenId: string): Promise<string | undefined> {
   const { rows } = await transaction.query("select organization_id from tokens where id = $1", [tokenId]);
   if (!rows[0]) return undefined;
-  const { organization_id: organizationId } = z.object({ organization_id: z.string() }).parse(rows[0]);
+  const { organizationId } = ownerRow.parse(rows[0]);
   await lockAccount(transaction, organizationId);
   return organizationId;
 }

@@ -4,6 +4,7 @@ import type { FailureReason } from "../auto-topups/auto-topup.ts";
 import { paymentIdOf, paymentMetadata } from "../auto-topups/credit-payment-intent.ts";
 import type { Failure } from "../auto-topups/payment-failures.ts";
 import type { ClaimedPayment } from "../auto-topups/payments.ts";
+import { dollars } from "../pages/format.ts";
 import { milsPerCent } from "./credit-payment.ts";
 import { stripeErrorFields } from "./stripe.ts";
 
@@ -43,7 +44,7 @@ export async function chargeCard(stripe: Stripe, payment: ClaimedPayment): Promi
           confirm: true,
           // The payer is not there, so Stripe declines what would need them, and never waits for them.
           off_session: true,
-          description: `${payment.mils} credits, automatic top-up`,
+          description: `Credit of ${dollars(payment.mils)}, automatic top-up`,
           metadata: paymentMetadata(payment),
         },
         { ...callOptions, idempotencyKey: payment.paymentId },
@@ -62,12 +63,7 @@ export async function findCharge(stripe: Stripe, payment: ClaimedPayment): Promi
   try {
     const since = Math.floor(payment.askedAt.getTime() / 1_000) - clockSkewSeconds;
     const { data } = await stripe.paymentIntents.list(
-      {
-        customer: payment.customerId,
-        created: { gte: since },
-        limit: intentsMax,
-        expand: ["data.latest_charge"],
-      },
+      { customer: payment.customerId, created: { gte: since }, limit: intentsMax, expand: ["data.latest_charge"] },
       callOptions,
     );
     const intent = data.find((listed) => paymentIdOf(listed) === payment.paymentId);

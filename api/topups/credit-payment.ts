@@ -91,12 +91,7 @@ export function reportPayment(
   }
 }
 
-const topupRow = rowOf({
-  fresh: z.boolean(),
-  planChanged: z.boolean(),
-  balanceMils: z.number(),
-  version: z.number(),
-});
+const topupRow = rowOf({ fresh: z.boolean(), planChanged: z.boolean(), balanceMils: z.number(), version: z.number() });
 
 /** The outcome of a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
 interface Topup {
@@ -114,11 +109,8 @@ export async function topUp(
   database: Querying,
   paid: { organizationId: string; grantId: string; mils: number },
 ): Promise<Topup | undefined> {
-  const { rows } = await database.query("select * from topup($1, $2, $3)", [
-    paid.organizationId,
-    paid.grantId,
-    paid.mils,
-  ]);
+  const values = [paid.organizationId, paid.grantId, paid.mils];
+  const { rows } = await database.query("select * from topup($1, $2, $3)", values);
   if (!rows[0]) return undefined;
   const { balanceMils, version, ...topup } = topupRow.parse(rows[0]);
   return { ...topup, balance: { balanceMils, version } };

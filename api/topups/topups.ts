@@ -7,6 +7,7 @@ import { checkoutMetadata } from "./checkout.ts";
 import { milsPerCent } from "./credit-payment.ts";
 import { beginSession, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
+import { dollars } from "../pages/format.ts";
 
 const milsPerUsd = 1_000;
 // Stripe signs the time of sending. An older event was recorded and is being replayed.
@@ -104,7 +105,10 @@ function createSession(stripe: Stripe, payment: Payment, returnUrl: string) {
           price_data: {
             currency: "usd",
             unit_amount: mils / milsPerCent,
-            product_data: { name: `${mils} credits`, description: `For ${organizationName} (${organizationId})` },
+            product_data: {
+              name: `Credit of ${dollars(mils)}`,
+              description: `For ${organizationName} (${organizationId})`,
+            },
           },
         },
       ],

@@ -25,12 +25,15 @@ export function handleSearch(parts: SearchHandlerParts) {
     const scope = requestScopeOf(response);
     const { requestId, logFields } = scope;
     const disconnected = abortOnDisconnect(response).signal;
+    scope.search = {};
     const caller = await identify(request, response, "search");
     const idempotencyKey = readIdempotencyKey(request);
-    const query = readQuery(await scope.receiveBody(readJson(request)));
+    scope.search = await scope.receiveBody(readJson(request));
+    const query = readQuery(scope.search);
 
     const { deadlineStartsAtMs } = scope;
-    const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected };
+    const spans = scope.beginSpans();
+    const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
     const searchRequest = newSearchRequest(sent);
     const answer = await search.run(searchRequest);
 

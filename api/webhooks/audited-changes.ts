@@ -1,4 +1,4 @@
-import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import { type Actor, recordChange } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { setThreshold } from "../../shared/webhooks/low-balance.ts";
 import { recordEvent, replayEvent, type WebhookEvent } from "../../shared/webhooks/webhook-events.ts";
@@ -18,64 +18,45 @@ export interface Changer {
 
 /** Sets the threshold in mils; null removes it. */
 export async function changeThreshold(transaction: Querying, changer: Changer, mils: number | null): Promise<void> {
-  const { actor, organizationId, requestId } = changer;
-  const before = { thresholdMils: await setThreshold(transaction, organizationId, mils) };
-  const after = { thresholdMils: mils };
-  await recordAudit(transaction, actor, { action: "low_balance.set", organizationId, before, after, requestId });
+  const before = { thresholdMils: await setThreshold(transaction, changer.organizationId, mils) };
+  await recordChange(transaction, changer, "low_balance.set", { before, after: { thresholdMils: mils } });
 }
 
 /** Sets the webhook to a URL that was checked. @returns the secret if this is the organization's first webhook. */
-export async function changeWebhook(
-  transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
-  url: string,
-): Promise<string | undefined> {
-  const changed = await setWebhook(transaction, organizationId, url);
+export async function changeWebhook(transaction: Querying, changer: Changer, url: string): Promise<string | undefined> {
+  const changed = await setWebhook(transaction, changer.organizationId, url);
   if (!changed) return undefined;
   const { oldWebhookId, webhookId, secret } = changed;
-  await recordAudit(transaction, actor, {
-    action: "webhook.set",
-    organizationId,
-    before: { webhookId: oldWebhookId },
-    after: { webhookId },
-    requestId,
-  });
+  const values = { before: { webhookId: oldWebhookId }, after: { webhookId } };
+  await recordChange(transaction, changer, "webhook.set", values);
   return secret;
 }
 
 /** @returns whether there was a webhook to remove. */
-export async function dropWebhook(
-  transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
-): Promise<boolean> {
-  const webhookId = await removeWebhook(transaction, organizationId);
+export async function dropWebhook(transaction: Querying, changer: Changer): Promise<boolean> {
+  const webhookId = await removeWebhook(transaction, changer.organizationId);
   if (webhookId === undefined) return false;
   const values = { before: { webhookId }, after: { webhookId: null } };
-  await recordAudit(transaction, actor, { action: "webhook.removed", organizationId, ...values, requestId });
+  await recordChange(transaction, changer, "webhook.removed", values);
   return true;
 }
 
 /** @returns the new secret; undefined if there is no webhook. */
-export async function changeSecret(
-  transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
-): Promise<string | undefined> {
-  const replaced = await replaceSecret(transaction, organizationId);
+export async function changeSecret(transaction: Querying, changer: Changer): Promise<string | undefined> {
+  const replaced = await replaceSecret(transaction, changer.organizationId);
   if (!replaced) return undefined;
-  const subject = replaced.webhookId;
-  await recordAudit(transaction, actor, { action: "webhook.secret_replaced", organizationId, subject, requestId });
+  await recordChange(transaction, changer, "webhook.secret_replaced", { subject: replaced.webhookId });
   return replaced.secret;
 }
 
 /** Records an event of the type `webhook.test`. @returns its id, or why there is none. */
 export async function testWebhook(
   transaction: Querying,
-  { actor, organizationId, requestId }: Changer,
+  changer: Changer,
 ): Promise<{ eventId: string } | "none" | "too_many"> {
-  const recorded = await recordEvent(transaction, organizationId, { type: "webhook.test", data: {} });
+  const recorded = await recordEvent(transaction, changer.organizationId, { type: "webhook.test", data: {} });
   if (typeof recorded === "string") return recorded;
-  const subject = recorded.eventId;
-  await recordAudit(transaction, actor, { action: "webhook.tested", organizationId, subject, requestId });
+  await recordChange(transaction, changer, "webhook.tested", { subject: recorded.eventId });
   return recorded;
 }
 
@@ -86,19 +67,14 @@ export async function testWebhook(
  */
 export async function replayWebhookEvent(
   transaction: Querying,
-  changer: Omit<Changer, "organizationId"> & { organizationId: string | undefined },
+  { organizationId: owner, ...changer }: Omit<Changer, "organizationId"> & { organizationId: string | undefined },
   eventId: string,
 ): Promise<WebhookEvent | "no_webhook" | undefined> {
-  const replayed = await replayEvent(transaction, eventId, changer.organizationId);
+  const replayed = await replayEvent(transaction, eventId, owner);
   if (!replayed || replayed === "no_webhook") return replayed;
   const { before, after } = replayed;
-  await recordAudit(transaction, changer.actor, {
-    action: "webhook.replayed",
-    organizationId: after.organizationId,
-    subject: eventId,
-    before: { state: before.state, attempts: before.attempts },
-    after: { state: after.state, attempts: after.attempts },
-    requestId: changer.requestId,
-  });
+  const sending = ({ state, attempts }: WebhookEvent) => ({ state, attempts });
+  const values = { subject: eventId, before: sending(before), after: sending(after) };
+  await recordChange(transaction, { ...changer, organizationId: after.organizationId }, "webhook.replayed", values);
   return after;
 }

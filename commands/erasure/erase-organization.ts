@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { eraseWebhook } from "../../shared/webhooks/webhooks.ts";
 import { eraseAutoTopup } from "../../api/auto-topups/auto-topup.ts";
@@ -24,7 +25,7 @@ import { listRecentSearches } from "./export-organization.ts";
  * 2. {@link countOpen} is zero: no search runs and no charge waits for its confirmation.
  * 3. {@link beginErasure}: name, the webhook and its events, automatic top-ups with the saved card, in one transaction with the
  *    entry of the erasure. From here on the organization is marked as erased. An API has Stripe delete the customer later.
- * 4. {@link eraseRows}: names and hashes of tokens, answers with their keys, and the search log, a page at a time.
+ * 4. {@link eraseRows}: names and hashes of tokens, answers with their keys, and logged and refused searches, a page at a time.
  * 5. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
  *
  * Postgres refuses step 3 before step 1, and step 4 before step 3. What step 5 deletes expires by itself if it is never run.
@@ -45,10 +46,10 @@ export async function countOpen(
   return { searches: fields - hasSum, charges: openRow.parse(rows[0]).undelivered };
 }
 
-const begunRow = z.object({
+const begunRow = rowOf({
   outcome: z.enum(["erased", "active", "open", "unknown"]),
   fresh: z.boolean(),
-  balance_mils: z.number().nullable(),
+  balanceMils: z.number().nullable(),
 });
 
 /**
@@ -63,16 +64,12 @@ export async function beginErasure(
 ): Promise<{ balanceMils: number } | "active" | "open" | "unknown"> {
   return inTransaction(database, async (transaction) => {
     const { rows } = await transaction.query("select * from begin_erasure($1)", [organizationId]);
-    const { outcome, fresh, balance_mils: balanceMils } = begunRow.parse(rows[0]);
+    const { outcome, fresh, balanceMils } = begunRow.parse(rows[0]);
     if (outcome !== "erased") return outcome;
     await eraseWebhook(transaction, organizationId);
     await eraseAutoTopup(transaction, organizationId);
     if (fresh)
-      await recordAudit(transaction, actor, {
-        action: "organization.erased",
-        organizationId,
-        after: { balanceMils },
-      });
+      await recordAudit(transaction, actor, { action: "organization.erased", organizationId, after: { balanceMils } });
     return { balanceMils: balanceMils ?? 0 };
   });
 }
@@ -87,11 +84,13 @@ export interface ErasedRows {
   searches: number;
 }
 
-/** The kinds of rows by their names in `erase_page()`: answers are in a ring of four tables. */
+/** The kinds of rows by their names in `erase_page()`: answers under keys are in a ring of four tables. */
 const kinds: [string, keyof ErasedRows][] = [
   ["tokens", "tokens"],
   ...[0, 1, 2, 3].map((slot): [string, "answers"] => [`answers_${slot}`, "answers"]),
-  ["searches", "searches"],
+  ["kept_answers", "answers"],
+  ["search_log", "searches"],
+  ["refused_searches", "searches"],
 ];
 
 const pageRow = z.object({ erased: z.number(), next: z.string().nullable() });

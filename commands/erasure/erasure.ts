@@ -74,14 +74,11 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
 async function erase(context: CommandContext, orgId: string, ask: (question: string) => string | Promise<string>) {
   const { database, redis, actor } = context;
   await requireRedis(context);
-  const { balanceMils } = await requireOrganization(database, orgId);
+  const { balanceMils, erasedAt } = await requireOrganization(database, orgId);
   const question = `This erases ${orgId} and cannot be undone. ${balanceMils} mils of credit will be lost.\nType the id again: `;
   if ((await ask(question)).trim() !== orgId) throw new CommandRefused("The id does not match. Nothing was changed.");
-  await close(context, orgId);
-  await sleep(revocationMs);
-  refuseOpen(await countOpen({ database, redis }, orgId));
-  // Repeats that waited for a search get its end from Redis until then.
-  await sleep(protocolTimes.idempotencyEndMs);
+  // An earlier run that began the erasure has waited.
+  if (erasedAt === null) await endUse(context, orgId);
   const begun = await beginErasure(database, actor, orgId);
   if (typeof begun === "string")
     throw new CommandRefused(`The organization changed in the meantime (${begun}). Run the command again.`);
@@ -94,6 +91,15 @@ async function erase(context: CommandContext, orgId: string, ask: (question: str
     context.warn(`${orgId} is partly erased. Run the command again to erase the rest.`);
     throw error;
   }
+}
+
+/** Waits until nothing of the organization is in use any more, and nothing new begins. @throws {CommandRefused} if something runs. */
+async function endUse(context: CommandContext, orgId: string): Promise<void> {
+  await close(context, orgId);
+  await sleep(revocationMs);
+  refuseOpen(await countOpen(context, orgId));
+  // Repeats that waited for a search get its end from Redis until then.
+  await sleep(protocolTimes.idempotencyEndMs);
 }
 
 function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {

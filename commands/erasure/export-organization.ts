@@ -1,10 +1,12 @@
 import type { Redis } from "ioredis";
 import { readAuditPage } from "../../shared/audit/audit.ts";
 import { readLedgerPage, readRefundsPage } from "../../api/ledger/ledger-pages.ts";
+import { readKeptAnswersPage } from "../../shared/credits/kept-answers.ts";
 import { readAnswersPage } from "../../shared/credits/stored-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { showOrganization } from "../../shared/organizations/organizations.ts";
 import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
+import { type LoggedRefusal, readRefused } from "../../shared/search-log/refused-searches.ts";
 import { readThreshold } from "../../shared/webhooks/low-balance.ts";
 import { listEvents } from "../../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../../shared/webhooks/webhooks.ts";
@@ -61,6 +63,14 @@ export async function* exportOrganization(
   // What our providers did for a search, and what that cost, is not the organization's.
   for await (const { token, keyHash: _hash, work: _work, ...search } of all(readSearchLogPage, undefined, (row) => row))
     yield { kind: "search", ...search, tokenId: token.tokenId };
+  const refusedPage: ReadPage<LoggedRefusal, string | undefined> = (from, id, { after: before, limit }) =>
+    readRefused(from, id, { before, limit });
+  for await (const { tokenName: _name, tokenLast4: _last4, organizationId: _own, ...refusal } of all(
+    refusedPage,
+    undefined,
+    ({ requestId }) => requestId,
+  ))
+    yield { kind: "refused_search", ...refusal };
 
   for (const { idHash, endsAt } of await listSessions(redis, organizationId)) {
     const idleMs = await redis.pttl(sessionKeyOf(idHash));
@@ -68,6 +78,13 @@ export async function* exportOrganization(
   }
   for await (const { requestId, body } of all(readAnswersPage, undefined, (answer) => answer, answersPerPage))
     yield { kind: "answer", requestId, body: JSON.parse(body.toString()) };
+  for await (const { at: _at, provider: _provider, fetchedAtMs, ...answer } of all(
+    readKeptAnswersPage,
+    undefined,
+    (row) => row,
+    answersPerPage,
+  ))
+    yield { kind: "kept_answer", fetchedAt: new Date(fetchedAtMs), ...answer };
   for await (const requestId of listRecentSearches(database, organizationId)) {
     const kept = await readRawAnswers(redis, requestId);
     for (const answer of kept?.answers ?? []) yield { kind: "raw_answer", requestId, ...answer };

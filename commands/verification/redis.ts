@@ -3,6 +3,8 @@ import { z } from "zod";
 import { indexEntryOf, readIndexEntry } from "../../shared/credits/open-holds.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
+import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { Violation } from "./violations.ts";
 
@@ -16,8 +18,7 @@ const indexRule = "the index has exactly the open holds, each with its deadline"
 
 const hashReply = z.record(z.string(), z.string());
 const holdReply = z.tuple([hashReply, hashReply]);
-const idRow = z.object({ id: z.string() });
-const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version: z.number() });
+const balanceRow = rowOf({ id: z.string(), balanceMils: z.number(), version: z.number() });
 
 /**
  * Compares Redis with Postgres and with itself, while the service runs: a copy of a balance may be older than Postgres,
@@ -25,14 +26,9 @@ const balanceRow = z.object({ id: z.string(), balance_mils: z.number(), version:
  */
 export async function verifyRedis(database: Database, redis: Redis): Promise<Violation[]> {
   const found = await strayEntries(redis);
-  for (let after = ""; ; ) {
-    const text = "select id from organizations where id > $1 order by id limit $2";
-    const page = await database.query(text, [after, organizationsPerPage]);
-    const ids = page.rows.map((row) => idRow.parse(row).id);
-    if (ids.length === 0) return found;
+  for await (const ids of pagesOfOrganizations(database, organizationsPerPage))
     found.push(...(await violationsOfHolds(redis, ids)), ...(await impossibleCopies(database, redis, ids)));
-    after = ids.at(-1) ?? "";
-  }
+  return found;
 }
 
 async function violationsOfHolds(redis: Redis, ids: readonly string[]): Promise<Violation[]> {
@@ -100,8 +96,8 @@ async function impossibleCopies(database: Database, redis: Redis, ids: string[])
     const truth = balanceRow.parse(row);
     const [balance, version] = copies[at] ?? [];
     if (version === null || version === undefined || Number(version) < truth.version) return [];
-    if (Number(version) === truth.version && Number(balance) === truth.balance_mils) return [];
-    const found = `Redis ${balance} of version ${version}, Postgres ${truth.balance_mils} of ${truth.version}`;
+    if (Number(version) === truth.version && Number(balance) === truth.balanceMils) return [];
+    const found = `Redis ${balance} of version ${version}, Postgres ${truth.balanceMils} of ${truth.version}`;
     return [{ rule: copyRule, subject: truth.id, found }];
   });
 }

@@ -34,6 +34,7 @@ export const auditActions = [
   "auto_topup.card_removed",
   "auto_topup.failed",
   "auto_topup.paused",
+  "kept_answers.set",
   "low_balance.set",
   "webhook.set",
   "webhook.removed",
@@ -60,8 +61,8 @@ export type Actor =
   /** By the service itself: the name of what it does in the background. */
   | { kind: "service"; name: string };
 
-/** JSON. Dates become ISO 8601 texts in UTC. */
-type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null>>;
+/** JSON. Dates become ISO 8601 texts in UTC, and what is undefined is left out. */
+type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null | undefined>>;
 
 export interface AuditEntry {
   action: AuditAction;
@@ -91,6 +92,16 @@ export async function recordAudit(transaction: Querying, actor: Actor, entry: Au
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [actor.kind, id, origin, action, organizationId, subject, toJson(before), toJson(after), requestId],
   );
+}
+
+/** Records a change of an organization, by whom and in which request. */
+export function recordChange(
+  transaction: Querying,
+  { actor, ...of }: { actor: Actor; organizationId?: string; requestId?: string | undefined },
+  action: AuditAction,
+  values: Omit<AuditEntry, "action" | "requestId"> = {},
+): Promise<void> {
+  return recordAudit(transaction, actor, { action, ...of, ...values });
 }
 
 function identityOf(actor: Actor): { id: string; origin: string | undefined } {

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /**
@@ -8,8 +9,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 const secretBytesMax = 8_192; // An address or a key has a few hundred.
 
-const oneLineBreakAtTheEnd = /\r?\n$/;
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+const markAndLastLineBreak = /^\ufeff|\r?\n$/g;
 
 /** With these we authenticate at providers. */
 export const providerSecrets = [
@@ -29,6 +29,7 @@ export const secretSettings = [
   ...providerSecrets,
   "STRIPE_SECRET_KEY",
   "STRIPE_WEBHOOK_SECRET",
+  "OTEL_EXPORTER_OTLP_HEADERS",
 ] as const;
 export type SecretSetting = (typeof secretSettings)[number];
 
@@ -74,10 +75,9 @@ function readSecret(path: string): { value: string } | { expected: string } {
   }
   if (bytes === undefined) return { expected: "the path of a file, not of a folder or device" };
   if (bytes.length > secretBytesMax) return { expected: `a file of at most ${secretBytesMax} bytes` };
-  const value = decode(bytes)?.replace(oneLineBreakAtTheEnd, "");
+  const value = bytes.toString().replace(markAndLastLineBreak, "");
   if (value === "") return { expected: "a file that is not empty" };
-  if (value === undefined || /[\r\n]/.test(value)) return { expected: "a file with one line of text in UTF-8" };
-  return { value };
+  return isUtf8(bytes) && !/[\r\n]/.test(value) ? { value } : { expected: "a file with one line of text in UTF-8" };
 }
 
 /** At most one byte more than a secret may have. Undefined if it is no file. Opening a pipe does not wait for its writer. */
@@ -93,13 +93,5 @@ function readFile(path: string): Buffer | undefined {
     return bytes.subarray(0, length);
   } finally {
     closeSync(file);
-  }
-}
-
-function decode(bytes: Buffer): string | undefined {
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    return undefined;
   }
 }

@@ -43,7 +43,7 @@ export interface HoldEnd {
   /** The answer is in Postgres; or the failure for the repeats that wait; or neither, which frees the key. */
   answered?: boolean | undefined;
   failure?: string | undefined;
-  /** A search without a key whose caller disconnected while a worker may have it: frees its mils, keeps its concurrency slot. */
+  /** A search whose caller disconnected or cancelled while a worker may have it: frees its mils, keeps its concurrency slot. */
   isLeft?: boolean | undefined;
   /** Its provider calls, if the search was not charged because of its caller, or shared its answer with others. */
   calls?: EndedCalls | undefined;
@@ -98,23 +98,16 @@ export async function settleHolds(
 }
 
 function fateOf({ key, answered, failure, isLeft }: HoldEnd): string {
+  if (isLeft) return "left";
   if (key) return answered ? "answered" : failure === undefined ? "freed" : "failed";
-  return isLeft ? "left" : "none";
-}
-
-/** The request that runs under a key or was answered lately; undefined if none did, or if it failed. */
-export async function readKeyHolder(
-  redis: Redis,
-  organizationId: string,
-  keyHash: string,
-): Promise<string | undefined> {
-  const key = keysOf(organizationId).record(keyHash);
-  const [requestId, failure] = await redis.hmget(key, "request", "failure");
-  return failure ? undefined : (requestId ?? undefined);
+  return "none";
 }
 
 /** The first request under a key: it runs, was answered (look in Postgres), has failed, or left no record (`gone`). */
-export type IdempotencyState = { outcome: "running" | "answered" | "gone" } | { outcome: "failed"; failure: string };
+export type IdempotencyState =
+  | { outcome: "running" | "answered"; requestId: string }
+  | { outcome: "failed"; failure: string }
+  | { outcome: "gone" };
 
 export async function readIdempotencyState(
   redis: Redis,
@@ -125,7 +118,7 @@ export async function readIdempotencyState(
   const [requestId, failure, answered] = await redis.hmget(key, "request", "failure", "answered");
   if (!requestId) return { outcome: "gone" };
   if (failure) return { outcome: "failed", failure };
-  return { outcome: answered === null ? "running" : "answered" };
+  return { outcome: answered === null ? "running" : "answered", requestId };
 }
 
 const count = z.coerce.number();

@@ -30,17 +30,6 @@ const dayRow = rowOf({
 /** A UTC day or hour with its place in the ledger. */
 export type LedgerDay = z.infer<typeof dayRow>;
 
-/** Reads the last days, or hours, of an organization's ledger, oldest first; the last one is today, or this hour, so far. */
-export async function readDays(
-  database: Querying,
-  organizationId: string,
-  days: number,
-  unit: "day" | "hour" = "day",
-): Promise<DayFigures[]> {
-  const read = await readLedgerDays(database, organizationId, { days, unit });
-  return read.map(withoutPlace);
-}
-
 /** The figures of a day alone. */
 export const withoutPlace = (day: LedgerDay): DayFigures => dayFigures.parse(day);
 

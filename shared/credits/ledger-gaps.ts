@@ -38,20 +38,21 @@ export async function suspectCopy(
   return (await suspectScript.run(redis, [balance, suspectCopiesKey], args)) === 1;
 }
 
-/** Entries that Postgres lost of one organization. */
-export interface LedgerGap {
-  gapId: string;
-  organizationId: string;
+const gapRow = rowOf({
+  gapId: z.string(),
+  organizationId: z.string(),
   /** What Redis had. */
-  redisVersion: number;
-  redisBalanceMils: number;
+  redisVersion: z.number(),
+  redisBalanceMils: z.number(),
   /** What Postgres had instead. */
-  version: number;
-  balanceMils: number;
+  version: z.number(),
+  balanceMils: z.number(),
   /** By how much Postgres' balance is too high: charges that were lost. Below 0, lost credit outweighs them. */
-  mils: number;
-  seenAt: Date;
-}
+  mils: z.number(),
+  seenAt: z.date(),
+});
+/** Entries that Postgres lost of one organization. */
+export type LedgerGap = z.infer<typeof gapRow>;
 
 interface Suspect extends Omit<LedgerGap, "mils" | "seenAt"> {
   entryId: string;
@@ -102,17 +103,6 @@ export async function judgeSuspectCopies(
   );
   return ended.filter(({ gapId }) => gaps.has(gapId));
 }
-
-const gapRow = rowOf({
-  gapId: z.string(),
-  organizationId: z.string(),
-  redisVersion: z.number(),
-  redisBalanceMils: z.number(),
-  version: z.number(),
-  balanceMils: z.number(),
-  mils: z.number(),
-  seenAt: z.date(),
-});
 
 /** Lists gaps that no operator has closed, at most so many, those of an organization together. */
 export async function listOpenGaps(database: Querying, limit: number): Promise<LedgerGap[]> {

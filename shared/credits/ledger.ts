@@ -38,11 +38,7 @@ export const newestBalance = (balances: readonly VersionedBalance[]): VersionedB
   balances.reduce((newest, balance) => (balance.version > newest.version ? balance : newest));
 
 /** How a process wants a search to end. */
-export type SettlementRequest = {
-  requestId: string;
-  organizationId: string;
-  key?: IdempotencyKey | undefined;
-} & (
+export type SettlementRequest = { requestId: string; organizationId: string; key?: IdempotencyKey | undefined } & (
   | {
       wanted: "charge";
       tokenId: string;
@@ -198,12 +194,8 @@ export async function grantCredit(
   database: Querying,
   grant: { organizationId: string; grantId: string; mils: number; reason: string },
 ): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
-  const { rows } = await database.query("select * from grant_credit($1, $2, $3, $4)", [
-    grant.organizationId,
-    grant.grantId,
-    grant.mils,
-    grant.reason,
-  ]);
+  const values = [grant.organizationId, grant.grantId, grant.mils, grant.reason];
+  const { rows } = await database.query("select * from grant_credit($1, $2, $3, $4)", values);
   return rows[0] && grantRow.parse(rows[0]);
 }
 

@@ -31,16 +31,14 @@ export type PayerSpending = Record<LimitName["scope"], Record<LimitName["period"
 /** A limit as its payer sees it. */
 export const limitState = z
   .strictObject({
-    scope: z
-      .enum(["organization", "token"])
-      .meta({ description: "Whose limit it is: the organization's or this token's." }),
-    period: z.enum(["day", "month"]).meta({ description: "The UTC day or the calendar month." }),
-    limitMils: z.int().min(0).meta({ description: "The limit, in mils." }),
-    spentMils: z.int().meta({ description: "The mils spent in this period, without what was given back." }),
-    heldMils: z.int().min(0).meta({ description: "The mils held by searches in flight, which count until they end." }),
-    renewsAt: z.iso.datetime().meta({ description: "When the period ends." }),
+    scope: z.enum(["organization", "token"]).describe("Whose limit it is: the organization's or this token's."),
+    period: z.enum(["day", "month"]).describe("The UTC day or the calendar month."),
+    limitMils: z.int().min(0).describe("The limit, in mils."),
+    spentMils: z.int().describe("The mils spent in this period, without what was given back."),
+    heldMils: z.int().min(0).describe("The mils held by searches in flight, which count until they end."),
+    renewsAt: z.iso.datetime().describe("When the period ends."),
   })
-  .meta({ description: "A limit, and what counts against it." });
+  .describe("A limit, and what counts against it.");
 export type LimitState = z.infer<typeof limitState>;
 
 /** The limits that are set, with what was spent. */

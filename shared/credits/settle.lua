@@ -8,8 +8,8 @@
 --   ('' if unknown), 7 and 8 the version and the balance to which these searches added their charges ('' without a charge);
 --   then for each limited token 2 values: token, what it spent behind the version that this is of; then for each search 5 values:
 --   request id, place of its record behind the first KEYS (0: none), its ending, the failure, its calls. The ending says how the
---   record ends (answered | failed | freed | none). `left` is of a search without a key whose caller disconnected while a worker
---   may have it: its mils are freed, and the hold keeps its concurrency slot with "00" mils. The calls are '' or
+--   record ends (answered | failed | freed | none). `left` is of a search whose caller disconnected or cancelled while a worker
+--   may have it: its record has failed, its mils are freed, and the hold keeps its concurrency slot with "00" mils. The calls are '' or
 --   "kind:place of the flight:levels:calls:ms that each adds to a level". They count if the kind is `unpaid` (see
 --   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
 -- Returns how many provider calls were counted as unpaid.

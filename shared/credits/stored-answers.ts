@@ -109,12 +109,7 @@ export async function readStoredAnswers(
   return new Map(await Promise.all(expanded));
 }
 
-const pageRow = rowOf({
-  slot: z.number(),
-  keyHash: z.string(),
-  requestId: z.string(),
-  body: z.instanceof(Buffer),
-});
+const pageRow = rowOf({ slot: z.number(), keyHash: z.string(), requestId: z.string(), body: z.instanceof(Buffer) });
 
 /** Reads the stored answers of an organization, expired ones included, from the first one after a place. */
 export async function readAnswersPage(

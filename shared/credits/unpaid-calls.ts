@@ -10,6 +10,7 @@ import { keysOf } from "./redis-keys.ts";
  * time because of the caller, and its search
  *
  *   - had no Idempotency-Key, and its caller disconnected or cancelled, or did not take the answer;
+ *   - had one, and a person cancelled it in the playground;
  *   - waited for the first request under its key, and had too little time left for its own calls;
  *   - was found at its end to be another query than the one that its key had paid for.
  *

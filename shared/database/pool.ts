@@ -1,5 +1,6 @@
 import pg from "pg";
 import { retryWhile } from "../concurrency/retry.ts";
+import type { Config } from "../config.ts";
 import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Log } from "../log.ts";
 import { CurrentServer } from "./current-server.ts";
@@ -11,7 +12,7 @@ import {
   processRole,
   usualLimits,
 } from "./process-login.ts";
-import { StartRefused } from "../config.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import { isReadOnly, isRefusedByChange } from "./transient-errors.ts";
 
 export type Database = pg.Pool;
@@ -23,6 +24,11 @@ const repeatsMax = 3;
 const repeatPauseMs = 50;
 // The system then asks once a second whether the other end is there, and closes the connection after ten unanswered times.
 const keepAliveAfterMs = 1_000;
+
+/** Where the database of these settings is, for {@link openDatabase}. */
+export const databaseOf = (config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLER">) => {
+  return { url: config.DATABASE_URL, isPooled: config.DATABASE_POOLER === "transaction" };
+};
 
 /**
  * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and

@@ -36,16 +36,18 @@ revoke execute on function
   token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
-  limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
+  limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
-  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints
+  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
+  charge_stands, find_kept_answers, previous_answer, keep_answers, clear_kept_answers, drop_kept_answers, lock_kept_answers
 from public;
 grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
-  limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_search_log, clear_old_sign_ins, begin_erasure, erase_page,
+  limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
-  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints
+  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
+  charge_stands, find_kept_answers, previous_answer, keep_answers, clear_kept_answers
 to serpmill;
 
 -- So that the operator's doctor can see whether a migration is pending.
@@ -58,21 +60,27 @@ grant delete on undelivered to serpmill;
 
 -- The operator's commands, column by column: never a balance, a version, or the hash, the owner
 -- and the scopes of a token that exists.
-grant insert (id, name, plan_code), update (name, plan_code, suspended_at) on organizations to serpmill;
+grant insert (id, name, plan_code), update (name, plan_code, suspended_at, kept_answer_days) on organizations to serpmill;
 grant
   insert (id, organization_id, hash, last4, expires_at, name, scopes, parent_id, day_limit_mils, month_limit_mils, spending_day,
     spent_day_mils, spent_month_mils),
   update (last_used_at, revoked_at)
 on tokens to serpmill;
 grant
-  insert (code, price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
+  insert (code, price_mils, price_per_page_mils, cached_price_mils, max_depth, window_limit, window_seconds, concurrency, operations,
     unpaid_calls_per_hour),
-  update (price_mils, price_per_page_mils, max_depth, window_limit, window_seconds, concurrency, operations,
+  update (price_mils, price_per_page_mils, cached_price_mils, max_depth, window_limit, window_seconds, concurrency, operations,
     unpaid_calls_per_hour)
 on plans to serpmill;
 
 -- The search log is written by the process that ended the search, and completed by the worker if the API was first.
 grant select, insert, update (source, provider, calls) on search_log to serpmill;
+
+-- The API writes what it refused, and maintenance deletes it after a week.
+grant select, insert, delete on refused_searches to serpmill;
+
+-- Kept answers are read through the view alone: while their charges stand.
+grant select on readable_answers to serpmill;
 
 -- The audit trail is read and appended to. Postgres gives each entry its id and its time.
 grant select on audit_entries to serpmill;

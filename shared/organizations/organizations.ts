@@ -28,19 +28,19 @@ export interface Caller {
   plan: Plan;
   /** Absent if neither the organization nor the token has limits. */
   limits?: PayerLimits | undefined;
+  /** Whether the payer wants answers kept. */
+  keepsAnswers?: boolean | undefined;
 }
 
-const callerRow = z.object({
-  organization_id: z.string(),
-  token_id: z.string(),
+const callerRow = rowOf({
+  organizationId: z.string(),
+  tokenId: z.string(),
   scopes: z.array(z.enum(scopes)),
   suspended: z.boolean(),
-  day_limit_mils: z.number().nullable(),
-  month_limit_mils: z.number().nullable(),
-  token_day_limit_mils: z.number().nullable(),
-  token_month_limit_mils: z.number().nullable(),
+  keepsAnswers: z.boolean(),
 });
 const foundRow = z.looseObject({ token_hash: z.string() });
+const tokenLimits = z.object({ token_day_limit_mils: z.unknown(), token_month_limit_mils: z.unknown() });
 
 /**
  * Finds the callers of tokens by the tokens' hashes in hexadecimal: a row for {@link readCaller} by each hash, and nothing
@@ -57,7 +57,7 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
           for no key update skip locked)
       )
       select encode(t.hash, 'hex') as token_hash, t.id as token_id, t.scopes, o.id as organization_id,
-        o.suspended_at is not null as suspended, ${planColumns}, o.day_limit_mils, o.month_limit_mils,
+        o.suspended_at is not null as suspended, o.kept_answer_days > 0 as keeps_answers, ${planColumns}, o.day_limit_mils, o.month_limit_mils,
         t.day_limit_mils as token_day_limit_mils, t.month_limit_mils as token_month_limit_mils
       from tokens t join organizations o on o.id = t.organization_id join plans p on p.code = o.plan_code
       where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
@@ -68,22 +68,16 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
 
 /** Reads a row of {@link findCallers}. */
 export function readCaller(found: unknown): Caller {
-  const row = callerRow.parse(found);
-  return {
-    organizationId: row.organization_id,
-    tokenId: row.token_id,
-    scopes: row.scopes,
-    suspended: row.suspended,
-    plan: readPlan(found),
-    limits: limitsOf(row),
-  };
+  const caller = callerRow.parse(found);
+  return { ...caller, plan: readPlan(found), limits: limitsOf(found, caller.tokenId) };
 }
 
-function limitsOf(row: z.infer<typeof callerRow>): PayerLimits | undefined {
-  const organization = readLimits(row);
-  const token = readLimits({ day_limit_mils: row.token_day_limit_mils, month_limit_mils: row.token_month_limit_mils });
+function limitsOf(found: unknown, tokenId: string): PayerLimits | undefined {
+  const organization = readLimits(found);
+  const { token_day_limit_mils, token_month_limit_mils } = tokenLimits.parse(found);
+  const token = readLimits({ day_limit_mils: token_day_limit_mils, month_limit_mils: token_month_limit_mils });
   if (!organization && !token) return undefined;
-  return { ...(organization && { organization }), ...(token && { token: { ...token, tokenId: row.token_id } }) };
+  return { ...(organization && { organization }), ...(token && { token: { ...token, tokenId } }) };
 }
 
 /** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */
@@ -145,7 +139,7 @@ export async function renameOrganization(
   return rows[0] && renamedRow.parse(rows[0]);
 }
 
-const erasureRow = z.object({ is_erased: z.boolean() });
+const erasureRow = rowOf({ isErased: z.boolean() });
 
 /** Whether an organization was erased. It stays as it is until the end of the transaction. */
 export async function isErased(transaction: Querying, organizationId: string): Promise<boolean> {
@@ -153,7 +147,7 @@ export async function isErased(transaction: Querying, organizationId: string): P
     "select erased_at is not null as is_erased from organizations where id = $1 for no key update",
     [organizationId],
   );
-  return rows[0] !== undefined && erasureRow.parse(rows[0]).is_erased;
+  return rows[0] !== undefined && erasureRow.parse(rows[0]).isErased;
 }
 
 /** Lets changes of an account, and of its tokens, come one after the other until the end of the transaction. */
@@ -210,9 +204,16 @@ const idRow = z.object({ id: z.string() });
 
 /** Lists all organizations in the order of their ids, from the first id after `after`. */
 export async function listOrganizationIds(database: Database, after: string, limit: number): Promise<string[]> {
-  const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", [
-    after,
-    limit,
-  ]);
+  const values = [after, limit];
+  const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", values);
   return rows.map((row) => idRow.parse(row).id);
+}
+
+/** Pages of the ids of all organizations. */
+export async function* pagesOfOrganizations(database: Database, limit: number): AsyncGenerator<string[]> {
+  for (let after: string | undefined = ""; after !== undefined; ) {
+    const ids = await listOrganizationIds(database, after, limit);
+    yield ids;
+    after = ids.length < limit ? undefined : ids.at(-1);
+  }
 }

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
-import { type Config, readConfig, StartRefused } from "../config.ts";
+import { type Config, readConfig } from "../config.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import { readRedisAddress } from "../config/redis-address.ts";
 import { type Context, openContext } from "./context.ts";
 import { refuseUnconfined } from "../database/pool.ts";
@@ -7,6 +8,8 @@ import { loadGazetteer } from "../gazetteer/gazetteer.ts";
 import { type Log, openLog } from "../log.ts";
 import { loadSubdivisions } from "../query/subdivisions.ts";
 import { awaitSingleRedis } from "../redis/connect.ts";
+import type { TracingParts } from "../tracing/opentelemetry.ts";
+import { noTracing, type Tracing } from "../tracing/spans.ts";
 import { logTrouble } from "./log-trouble.ts";
 
 const databaseRetryMs = 1_000;
@@ -27,7 +30,8 @@ export async function startProcess(options: {
   // Here, and not in the first search that needs them, which would hold up all others.
   loadGazetteer();
   loadSubdivisions();
-  const context = openContext({ ...options, config, log });
+  const untraced = openContext({ ...options, config, log });
+  const context = { ...untraced, tracing: await openTracing(untraced, options.name) };
   const { shutdown, redis, database } = context;
   shutdown.onSignals(log);
   if (readRedisAddress(context.config.REDIS_URL)?.password === undefined)
@@ -45,6 +49,14 @@ export async function startProcess(options: {
     await shutdown.run(log);
     process.exit(1);
   }
+}
+
+/** Opens tracing for a process of this name, if it is configured. Otherwise OpenTelemetry is not even loaded. */
+export async function openTracing(parts: TracingParts, name: string): Promise<Tracing> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = parts.config;
+  if (endpoint === undefined) return noTracing;
+  const { openTelemetry } = await import("../tracing/opentelemetry.ts");
+  return openTelemetry(parts, { endpoint, serviceName: parts.config.OTEL_SERVICE_NAME ?? `serpmill-${name}` });
 }
 
 function configOrExit(name: string): Config {

@@ -57,6 +57,14 @@ export function readLanguage(text: string): Language | { problem: string } {
   return { name: namesByCode.get(code) ?? qualifiedName(code), code };
 }
 
+/** Every language with its canonical name and its name in itself: `German`, `Deutsch`. */
+export function listLanguages(): { name: string; ownName: string }[] {
+  return [...codes, ...dialects].map((code) => {
+    const name = namesByCode.get(code) ?? qualifiedName(code);
+    return { name, ownName: iso6391.getNativeName(code) || nameIn(code, code) };
+  });
+}
+
 /** The BCP 47 code of a canonical language name, as in a Query. */
 export function languageCodeOf(name: string): string {
   const language = readLanguage(name);

@@ -180,7 +180,7 @@ function regionsMeant(within: readonly string[], last: string): string[] {
 }
 
 /** The region that a city is in: the state in the United States, or else the country. */
-function whereKnown({ countryCode, stateCode }: City): string {
+export function whereKnown({ countryCode, stateCode }: City): string {
   const state = usState(foldName(stateCode ?? ""));
   return state ? inUnitedStates(state) : (countryName(countryCode) ?? "");
 }

@@ -7,6 +7,7 @@ import { issuesOf } from "../errors/issues.ts";
 import { readLanguage } from "./languages.ts";
 import { readLocation } from "./locations.ts";
 import { resultTypes } from "../results.ts";
+import { natural, optional } from "../schema.ts";
 import { truncate } from "../errors/truncate.ts";
 
 /** The search engines. Any other name is answered with `not_implemented`. */
@@ -21,26 +22,37 @@ const bidirectionalOverride = /[\u202a-\u202e\u2066-\u2069]/;
 /** Characters without a visible form: white space, format characters, fillers, and the empty braille cell. */
 const invisible = /[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
+/** The greatest age of an answer that a caller can accept: for so long answers are kept at most. */
+export const maxAgeSecondsMax = 90 * 86_400;
+
+/** What an answer can tell about itself, if its caller asks for it. */
+export const includes = ["fetchedAt", "answeredBy"] as const;
+
 /** A search as it is executed: complete, canonical, and always serialized to the same JSON. */
 export const querySchema = z.object({
-  keyword: z.string().meta({ description: "The keyword, trimmed." }),
-  engine: z.string().meta({ description: "The search engine." }),
+  keyword: z.string().describe("The keyword, trimmed."),
+  engine: z.string().describe("The search engine."),
   location: z.string().meta({
     description: "The location in canonical form, without spaces after commas.",
     examples: ["Austin,Texas,United States"],
   }),
   language: z.string().meta({ description: "The language by its English name.", examples: ["German"] }),
-  device: z.enum(["desktop", "mobile"]).meta({ description: "The kind of page." }),
-  depth: z.int().min(1).max(depthMax).meta({ description: "The number of organic results that were requested." }),
-  targetDomain: z
-    .string()
-    .exactOptional()
-    .meta({ description: "The domain that the results are limited to. Missing if the search has none." }),
-  types: z.array(z.enum(resultTypes)).exactOptional().meta({
-    description:
-      "The types that the results are limited to, each once, in the order of the documentation. Missing if the search has none.",
-  }),
-  format: z.literal("compact").exactOptional().meta({ description: "Missing for the full answer." }),
+  device: z.enum(["desktop", "mobile"]).describe("The kind of page."),
+  depth: z.int().min(1).max(depthMax).describe("The number of organic results that were requested."),
+  targetDomain: optional(z.string(), "The domain that the results are limited to. Missing if the search has none."),
+  types: optional(
+    z.array(z.enum(resultTypes)),
+    "The types that the results are limited to, each once, in the order of the documentation. Missing if the search has none.",
+  ),
+  format: optional(z.literal("compact"), "Missing for the full answer."),
+  maxAgeSeconds: optional(
+    natural.max(maxAgeSecondsMax),
+    "The greatest age of the answer that was accepted. Missing if the request did not say.",
+  ),
+  include: optional(
+    z.array(z.enum(includes)),
+    "The further fields that were asked for, each once. Missing if the search has none.",
+  ),
 });
 
 export type Query = z.infer<typeof querySchema>;
@@ -72,16 +84,31 @@ const targetDomain = text().transform(
   (typed, context) => readDomain(typed) ?? refuse(context, typed, 'Expected a host name such as "example.com".'),
 );
 
-const typesExpected = `Expected a list of 1 to ${resultTypes.length} of the types ${resultTypes.join(", ")}.`;
+/** A list of some of these names, which is read with each once, in their order. */
+const listOf = <Name extends string>(names: readonly Name[], expected: string) =>
+  z
+    .array(z.enum(names, `Expected one of ${names.join(", ")}.`), expected)
+    .min(1, expected)
+    // Not `max`, which would also count the characters of a text.
+    .refine((typed) => typed.length <= names.length, expected)
+    .meta({ maxItems: names.length })
+    .transform((typed) => names.filter((name) => typed.includes(name)));
 
-const types = z
-  .array(z.enum(resultTypes, { error: `Expected one of ${resultTypes.join(", ")}.` }), { error: typesExpected })
-  .min(1, { error: typesExpected })
-  .max(resultTypes.length, { error: typesExpected })
-  .transform((typed) => resultTypes.filter((type) => typed.includes(type)));
+const types = listOf(
+  resultTypes,
+  `Expected a list of 1 to ${resultTypes.length} of the types ${resultTypes.join(", ")}.`,
+);
+
+const include = listOf(includes, `Expected a list of one or more of the fields ${includes.join(", ")}.`);
+
+/** A whole number, with one message for whatever else was sent. */
+function wholeNumber(min: number, max: number) {
+  const expected = `Expected a whole number from ${min} to ${max}.`;
+  return z.int({ error: expected, abort: true }).min(min, expected).max(max, expected);
+}
 
 const format = z
-  .enum(["full", "compact"], { error: 'Expected "full" or "compact".' })
+  .enum(["full", "compact"], 'Expected "full" or "compact".')
   .transform((typed) => (typed === "full" ? undefined : typed));
 
 const requestFields = z.strictObject({
@@ -118,13 +145,11 @@ const requestFields = z.strictObject({
     ...typedText,
     examples: ["German", "Deutsch", "pt-BR"],
   }),
-  device: z.enum(["desktop", "mobile"], { error: 'Expected "desktop" or "mobile".' }).default("desktop").meta({
-    description: "The kind of page. If no provider can search it, the search is refused with `query_rejected`.",
-  }),
-  depth: z
-    .int({ error: `Expected a whole number from 1 to ${depthMax}.`, abort: true })
-    .min(1, { error: `Expected a whole number from 1 to ${depthMax}.` })
-    .max(depthMax, { error: `Expected a whole number from 1 to ${depthMax}.` })
+  device: z
+    .enum(["desktop", "mobile"], 'Expected "desktop" or "mobile".')
+    .default("desktop")
+    .describe("The kind of page. If no provider can search it, the search is refused with `query_rejected`."),
+  depth: wholeNumber(1, depthMax)
     .default(10)
     .meta({
       description:
@@ -148,6 +173,21 @@ const requestFields = z.strictObject({
       "The format of the answer: `full`, or `compact` with only title, URL and description of the organic results, " +
       "without `types`. The price does not depend on it.",
     default: "full",
+  }),
+  maxAgeSeconds: wholeNumber(0, maxAgeSecondsMax)
+    .exactOptional()
+    .meta({
+      description:
+        "The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the " +
+        "organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search " +
+        "asks a provider, or the cache of the operator.",
+      examples: [3_600],
+    }),
+  include: include.exactOptional().meta({
+    description:
+      "Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider " +
+      "did. The price does not depend on it.",
+    examples: [["fetchedAt"]],
   }),
 });
 
@@ -177,6 +217,18 @@ export function readQuery(body: unknown): Query {
   return query;
 }
 
+/** Those fields of a request body that are valid by themselves, canonical like those of a query, without the engine. */
+export function readValidFields(body: unknown): Partial<Omit<Query, "engine">> {
+  if (typeof body !== "object" || body === null) return {};
+  const sent = new Map<string, unknown>(Object.entries(body));
+  const { engine: _any, ...schemas } = searchRequestBody.shape;
+  const read = Object.entries(schemas).flatMap(([name, schema]) => {
+    const field = sent.has(name) ? schema.safeParse(sent.get(name)) : undefined;
+    return field?.success && field.data !== undefined ? [[name, field.data]] : [];
+  });
+  return Object.fromEntries(read);
+}
+
 /** SHA-256 in hexadecimal of the query's JSON. Requests for the same search have the same fingerprint. */
 export function queryFingerprint(query: Query): string {
   return createHash("sha256")
@@ -192,12 +244,14 @@ export function searchedPart(query: Omit<Query, "format">): Query {
 
 /** The fields in the contract's order, so that equal queries have equal bytes. Fields that the caller left out are missing. */
 function inContractOrder(query: RequestedQuery): Query {
-  const { targetDomain: domain, types: wanted, format: shape } = query;
+  const { targetDomain: domain, types: wanted, format: shape, maxAgeSeconds, include: further } = query;
   return {
     ...searchedPart(query),
     ...(domain !== undefined && { targetDomain: domain }),
     ...(wanted !== undefined && { types: wanted }),
     ...(shape !== undefined && { format: shape }),
+    ...(maxAgeSeconds !== undefined && { maxAgeSeconds }),
+    ...(further !== undefined && { include: further }),
   };
 }
 

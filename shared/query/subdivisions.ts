@@ -85,7 +85,7 @@ function readSubdivisions(): Subdivisions {
   for (const { id, name, countryCode } of largestFirst) {
     const country = countryName(countryCode);
     if (country === undefined) continue;
-    for (const spelling of new Set([name, ownNames.get(id) ?? name].flatMap(spellings))) {
+    for (const spelling of new Set([...new Set([name, ownNames.get(id) ?? name])].flatMap(spellings))) {
       const folded = foldName(spelling);
       const location = `${spelling}, ${country}`;
       add(subdivisionIndex.byName, removeSpaces(folded), countryCode, location);

@@ -26,6 +26,8 @@ export const searchJob = z.object({
   limits: payerLimits,
   /** The price that is held, in mils. */
   priceMils: z.number(),
+  /** What it costs if a kept answer answers it, by the plan that admitted it; absent if its organization keeps none. */
+  cachedPriceMils: z.number().optional(),
   /** What could still be spent once the search was admitted, in mils. */
   remainingMils: z.number(),
   /** The open searches of the organization with this one, when it was admitted. */
@@ -43,5 +45,7 @@ export const searchJob = z.object({
   /** Whether most of its time had passed when it was admitted, because it waited for the first request under its key. */
   hadLittleTime: z.boolean(),
   key: idempotencyKey.optional(),
+  /** The HTTP request as W3C Trace Context writes it; absent unless the search is traced. */
+  traceparent: z.string().optional(),
 });
 export type SearchJob = z.infer<typeof searchJob>;

@@ -96,10 +96,7 @@ interface Pending {
 export async function openSearchQueue({ connections, metrics, log, shutdown }: Opening): Promise<SearchQueue> {
   const connection = connections.openCommands("queue");
   await awaitReady(connection, "queue", log);
-  const queue = createQueue(connection, {
-    streams: { events: { maxLen: eventsMax } },
-    skipWaitingForReady: true,
-  });
+  const queue = createQueue(connection, { streams: { events: { maxLen: eventsMax } }, skipWaitingForReady: true });
   const warn = throttledWarning(log, "queue error");
   queue.on("error", (error) => {
     metrics.backgroundErrors.inc({ where: "queue" });

@@ -1,6 +1,6 @@
 import { type Redis, ReplyError } from "ioredis";
 import { retryWhile } from "../concurrency/retry.ts";
-import { StartRefused } from "../config.ts";
+import { StartRefused } from "../config/start-refused.ts";
 import type { Log } from "../log.ts";
 
 const readyWarningIntervalMs = 2_000;

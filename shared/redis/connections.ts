@@ -22,11 +22,7 @@ const common = {
   keepAlive: 30_000,
 } satisfies ConnectionOptions;
 /** Options of a connection that fails and does not wait. */
-const failing = {
-  maxRetriesPerRequest: 0,
-  enableOfflineQueue: false,
-  commandTimeout: protocolTimes.redisCommandMs,
-};
+const failing = { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: protocolTimes.redisCommandMs };
 /** Options of a connection that waits. */
 const waiting = { maxRetriesPerRequest: null, enableOfflineQueue: true };
 

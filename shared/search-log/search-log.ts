@@ -1,22 +1,20 @@
 import { z } from "zod";
-import { Batcher } from "../concurrency/batcher.ts";
-import { retryWhile } from "../concurrency/retry.ts";
+import { BackgroundWriter } from "../database/background-writer.ts";
 import type { Shutdown } from "../concurrency/shutdown.ts";
 import type { Config } from "../config.ts";
-import { type Database, openDatabase } from "../database/pool.ts";
-import { isTransient } from "../database/transient-errors.ts";
+import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
 import { timeOfId } from "../ids.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Query } from "../query/query.ts";
 import type { SearchTrace } from "../queue/replies.ts";
+import { insertRefused, type RefusedSearch } from "./refused-searches.ts";
 
 /** Rows beyond this number are dropped. With the longest keywords they take some 15 MB. */
 const waitingMax = 10_000;
 const batchSizeMax = 1_000;
 /** A process writes at most five batches a second. */
 const batchPauseMs = 200;
-const retryPauseMs = 1_000;
 /** At most so many calls of a search are logged, the first ones. A search of the greatest depth makes ten, and a few retries. */
 const callsMax = 50;
 
@@ -34,76 +32,41 @@ export interface SearchRecord {
   trace: Pick<SearchTrace, "from" | "provider" | "calls"> | undefined;
 }
 
-/**
- * Writes the search log in the background, on a connection of its own: no search waits for it or fails because of it. Rows wait
- * in memory while Postgres is slow or down. A row is lost if too many wait, if Postgres refuses it, or if the process dies first.
- */
-export class SearchLog {
-  readonly #database: Database;
-  readonly #metrics: Pick<Metrics, "searchLogRows">;
-  readonly #warn: (error: unknown) => void;
-  readonly #batches: Batcher<SearchRecord>;
-  #waiting = 0;
-  #isClosing = false;
-
-  constructor(parts: { database: Database; metrics: Pick<Metrics, "searchLogRows">; log: Log }) {
-    this.#database = parts.database;
-    this.#metrics = parts.metrics;
-    this.#warn = throttledWarning(parts.log, "rows of the search log were not written at once");
-    this.#batches = new Batcher({
+/** Writes rows of the search log in the background, on a connection of its own: no search waits for it or fails because of it. */
+export class LogWriter<Row> extends BackgroundWriter<Row> {
+  constructor(parts: { insert: (batch: Row[]) => Promise<void>; metrics: Pick<Metrics, "searchLogRows">; log: Log }) {
+    super({
+      waitingMax,
       sizeMax: batchSizeMax,
-      concurrency: 1,
       pauseMs: batchPauseMs,
-      run: (batch) => this.#write(batch),
+      write: async (batch) => {
+        await parts.insert(batch);
+        return batch.length;
+      },
+      warn: throttledWarning(parts.log, "rows of the search log were not written at once"),
+      count: (outcome, rows) => parts.metrics.searchLogRows.inc({ outcome }, rows),
     });
-  }
-
-  /** Takes what is known of a search that has ended. Returns at once and never throws. */
-  add(record: SearchRecord): void {
-    if (this.#waiting >= waitingMax) {
-      this.#metrics.searchLogRows.inc({ outcome: "dropped" });
-      return;
-    }
-    this.#waiting += 1;
-    this.#batches.add(record);
-  }
-
-  /** Writes what waits. From now on a batch that Postgres does not take is not tried again. */
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await this.#batches.idle();
-  }
-
-  async #write(batch: SearchRecord[]): Promise<void> {
-    const mayRetry = (error: unknown) => {
-      this.#warn(error);
-      return isTransient(error) && !this.#isClosing;
-    };
-    const outcome = await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () =>
-      insertSearches(this.#database, batch),
-    ).then(
-      () => "written",
-      () => "dropped",
-    );
-    this.#waiting -= batch.length;
-    this.#metrics.searchLogRows.inc({ outcome }, batch.length);
   }
 }
 
-/** @returns undefined if SEARCH_LOG_DAYS is 0. */
+export type SearchLog = LogWriter<SearchRecord>;
+
+/** Opens the logs of searches and of refused searches on one connection. @returns undefined if SEARCH_LOG_DAYS is 0. */
 export function openSearchLog(
   parts: { config: Config; metrics: Metrics; log: Log; shutdown: Shutdown },
   processName: "api" | "worker",
-): SearchLog | undefined {
+): { searches: SearchLog; refused: LogWriter<RefusedSearch> } | undefined {
   const { config, metrics, log, shutdown } = parts;
   if (config.SEARCH_LOG_DAYS === 0) return undefined;
-  const { DATABASE_URL: url, DATABASE_POOLER: pooler } = config;
-  const isPooled = pooler === "transaction";
   const name = `${processName}-search-log`;
-  const database = openDatabase({ url, name, isPooled, sizeMax: 1, log, shutdown });
-  const searchLog = new SearchLog({ database, metrics, log });
-  shutdown.register("search log", () => searchLog.close());
-  return searchLog;
+  const database = openDatabase({ ...databaseOf(config), name, sizeMax: 1, log, shutdown });
+  const searches = new LogWriter<SearchRecord>({ insert: (batch) => insertSearches(database, batch), metrics, log });
+  const refused = new LogWriter<RefusedSearch>({ insert: (batch) => insertRefused(database, batch), metrics, log });
+  shutdown.register("search log", async () => {
+    await searches.close();
+    await refused.close();
+  });
+  return { searches, refused };
 }
 
 // A second row of a search, from a job that ran twice or from the other process, only adds what the worker did. The rows are
@@ -113,12 +76,12 @@ const insertion = {
   name: "insert_searches",
   text: `insert into search_log as l (at, request_id, organization_id, token_id, key_hash, keyword, location, language, device,
     depth, target_domain, types, format, duration_ms, source, provider, calls)
-  select distinct on (s.organization_id, s.at, s.request_id) s.*
-  from json_to_recordset($1) as s (at timestamptz, request_id text, organization_id text, token_id text, key_hash text, keyword text,
-    location text, language text, device text, depth integer, target_domain text, types text[], format text,
-    duration_ms integer, source text, provider text, calls jsonb)
-  join organizations o on o.id = s.organization_id and o.erased_at is null
-  order by s.organization_id, s.at, s.request_id, s.source nulls last
+  select distinct on (s."organizationId", s.at, s."requestId") s.*
+  from json_to_recordset($1) as s (at timestamptz, "requestId" text, "organizationId" text, "tokenId" text, "keyHash" text, keyword text,
+    location text, language text, device text, depth integer, "targetDomain" text, types text[], format text,
+    "durationMs" integer, source text, provider text, calls jsonb)
+  join organizations o on o.id = s."organizationId" and o.erased_at is null
+  order by s."organizationId", s.at, s."requestId", s.source nulls last
   on conflict on constraint one_row_per_search do update
     set source = excluded.source, provider = excluded.provider, calls = excluded.calls
     where l.source is null and excluded.source is not null`,
@@ -129,22 +92,12 @@ export async function insertSearches(database: Database, records: readonly Searc
   await database.query({ ...insertion, values: [JSON.stringify(records.map(rowOf))] });
 }
 
-function rowOf({ requestId, query, trace, ...record }: SearchRecord) {
+function rowOf({ query, trace, ...record }: SearchRecord) {
   return {
-    at: timeOfId(requestId),
-    request_id: requestId,
-    organization_id: record.organizationId,
-    token_id: record.tokenId,
-    key_hash: record.keyHash,
-    keyword: query.keyword,
-    location: query.location,
-    language: query.language,
-    device: query.device,
-    depth: query.depth,
-    target_domain: query.targetDomain,
-    types: query.types,
-    format: query.format,
-    duration_ms: Math.round(record.durationMs),
+    at: timeOfId(record.requestId),
+    ...record,
+    ...query,
+    durationMs: Math.round(record.durationMs),
     source: trace?.from,
     provider: trace?.provider,
     calls: trace?.calls.slice(0, callsMax),
@@ -152,10 +105,14 @@ function rowOf({ requestId, query, trace, ...record }: SearchRecord) {
 }
 
 /**
- * Makes the days of the search log that come next, and removes those that are older than so many days; with 0 all of them.
- * @returns how many days it removed.
+ * Makes the days of a table that come next, by default of the search log, and removes those that are older than so many days; with 0
+ * all of them. @returns how many days it removed.
  */
-export async function rotateSearchLog(database: Database, days: number): Promise<number> {
-  const { rows } = await database.query("select rotate_search_log($1) as removed", [days]);
+export async function rotateDays(
+  database: Database,
+  days: number,
+  table: "search_log" | "kept_answers" = "search_log",
+): Promise<number> {
+  const { rows } = await database.query("select rotate_days($1, $2) as removed", [table, days]);
   return z.object({ removed: z.number() }).parse(rows[0]).removed;
 }

@@ -47,21 +47,13 @@ export async function setWebhook(
   const known = await readWebhook(transaction, organizationId);
   if (known?.url === url) return undefined;
   const webhookId = newId("whk");
-  const secret = known ? undefined : newSecret();
-  if (known)
-    await transaction.query("update webhooks set id = $2, url = $3, created_at = now() where organization_id = $1", [
-      organizationId,
-      webhookId,
-      url,
-    ]);
-  else
-    await transaction.query("insert into webhooks (organization_id, id, url, secret) values ($1, $2, $3, $4)", [
-      organizationId,
-      webhookId,
-      url,
-      secret,
-    ]);
-  return { oldWebhookId: known?.webhookId ?? null, webhookId, secret };
+  const secret = newSecret();
+  await transaction.query(
+    `insert into webhooks (organization_id, id, url, secret) values ($1, $2, $3, $4)
+     on conflict (organization_id) do update set id = excluded.id, url = excluded.url, created_at = now()`,
+    [organizationId, webhookId, url, secret],
+  );
+  return { oldWebhookId: known?.webhookId ?? null, webhookId, secret: known ? undefined : secret };
 }
 
 /**
@@ -84,9 +76,8 @@ export async function replaceSecret(
 /** Removes the webhook of an organization; events that wait are not sent any more. @returns its id, if there was one. */
 export async function removeWebhook(transaction: Querying, organizationId: string): Promise<string | undefined> {
   await takeTurn(transaction, organizationId);
-  const { rows } = await transaction.query("delete from webhooks where organization_id = $1 returning id", [
-    organizationId,
-  ]);
+  const values = [organizationId];
+  const { rows } = await transaction.query("delete from webhooks where organization_id = $1 returning id", values);
   await transaction.query(
     "update webhook_events set next_attempt_at = null where organization_id = $1 and next_attempt_at is not null",
     [organizationId],

@@ -1,6 +1,6 @@
 import type { Attack } from "./attack.ts";
+import { cancelledForms } from "./attacks/cancelled-forms.ts";
 import { confusedDoors } from "./attacks/confused-doors.ts";
-import { craftedInputs } from "./attacks/crafted-inputs.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
 import { crowdedStreams } from "./attacks/crowded-streams.ts";
@@ -9,6 +9,7 @@ import { falseRefusals } from "./attacks/false-refusals.ts";
 import { foreignCheckout } from "./attacks/foreign-checkout.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { fullStrength } from "./attacks/full-strength.ts";
+import { halfOpenInbox } from "./attacks/half-open-inbox.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hiddenChanges } from "./attacks/hidden-changes.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
@@ -26,7 +27,6 @@ import { outlivingTokens } from "./attacks/outliving-tokens.ts";
 import { plantedCookies } from "./attacks/planted-cookies.ts";
 import { floodOfRefusals, keyedWithoutCredit, randomTokens, unsupportedQueries } from "./attacks/refused-floods.ts";
 import { signatureFlood } from "./attacks/signature-flood.ts";
-import { halfOpenInbox, vanishedRedis } from "./attacks/silent-redis.ts";
 import { slowCallers } from "./attacks/slow-callers.ts";
 import { stolenLogins } from "./attacks/stolen-logins.ts";
 import { cancelledAnswers, firstCopy, pipelinedAnswers } from "./attacks/unpaid-copies.ts";
@@ -37,8 +37,8 @@ import { untakenPairs } from "./attacks/untaken-pairs.ts";
 /** Every attack, in the order in which they run. */
 export const attacks: readonly Attack[] = [
   cancelledAnswers,
+  cancelledForms,
   confusedDoors,
-  craftedInputs,
   crowdedAdaptiveLimit,
   crowdedFixedLimit,
   crowdedSignIns,
@@ -75,7 +75,6 @@ export const attacks: readonly Attack[] = [
   unreadStreams,
   unsupportedQueries,
   untakenPairs,
-  vanishedRedis,
   waitingRepeats,
   fullStrength,
 ];

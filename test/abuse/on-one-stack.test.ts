@@ -1,21 +1,20 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { attacks } from "./all.ts";
 import { AttackStack } from "./attack-stack.ts";
 import { openDoors } from "./open-doors.ts";
-import { attackMsMax, attackServers, notHeld, onOneService } from "./quick.ts";
+import { attackMsMax, attackServers, attemptsMax, notHeld, onOneService, strike } from "./quick.ts";
 
 /** An attacker gets nothing for free and stops no other caller: the attacks that leave the service as it was. */
 
 let stack: AttackStack;
 beforeAll(async () => {
-  stack = await AttackStack.open(attackServers(), { payments: true, settings: { TRUSTED_PROXIES: "1", ...openDoors } });
+  const settings = { TRUSTED_PROXIES: "1", ...openDoors };
+  stack = await AttackStack.open(attackServers(), { workers: 2, payments: true, settings });
 }, attackMsMax);
 afterAll(() => stack.close());
 
-test.each(onOneService)("$name", { timeout: attackMsMax }, async (attack) => {
-  stack.provider.otherwise = tenOrganic;
-  const findings = await attack.run(stack, "quick");
+test.each(onOneService)("$name", { timeout: attemptsMax * attackMsMax }, async (attack) => {
+  const findings = await strike(attack, stack);
   expect(notHeld(findings)).toEqual([]);
   expect(findings.length).toBeGreaterThan(0);
 });

@@ -4,62 +4,28 @@ import { freshRedis } from "../harness/servers/servers.ts";
 import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
 import type { ScenarioServers } from "../faults/scenarios/scenario-stack.ts";
-import { withAttackStack } from "./attack-stack.ts";
+import { tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { type AttackStack, withAttackStack } from "./attack-stack.ts";
 
 /** Quick attacks, for what they gain and not for how fast others are served; `npm run abuse` strikes with full force. */
 
-/** They leave a service as it was, so they attack the same one. */
-const namesOnOneService = [
-  "lookalike-hosts",
-  "pipelined-answers",
-  "cancelled-answers",
-  "first-copy",
-  "disconnected-searches",
-  "lowered-limits",
-  "random-tokens",
-  "flood-of-refusals",
-  "odd-requests",
-  "waiting-repeats",
-  "one-key-many-queries",
-  "last-kilobyte",
-  "foreign-checkout",
-  "crowded-sign-ins",
-  "signature-flood",
-  "hidden-changes",
-  "outliving-tokens",
-  "crafted-inputs",
-  "untaken-pairs",
-  "keyed-answers",
-  "limited-tokens",
-  "planted-cookies",
-  "confused-doors",
-  "leaking-addresses",
-  "impatient-clients",
-  "stolen-logins",
-];
-/** By these one caller or many take what others need. Each gets a service of its own. */
-const crowdNames = [
+/** They leave a service other than it was, need one that is set up for them, or judge how much of it one caller takes. */
+const namesOnOwnServices = new Set([
   "crowded-adaptive-limit",
   "crowded-fixed-limit",
-  "crowded-streams",
+  "full-redis",
   "full-strength",
-  "hammered-limits",
+  "half-open-inbox",
   "huge-pages",
   "many-organizations",
-];
+  "unread-answers",
+  "unread-streams",
+]);
 
-/** @throws {Error} if there is no attack of a name. */
-const named = (names: readonly string[]): Attack[] =>
-  names.map((name) => {
-    const attack = attacks.find((other) => other.name === name);
-    if (!attack) throw new Error(`there is no attack ${name}`);
-    return attack;
-  });
-
-export const onOneService = named(namesOnOneService);
-export const crowds = named(crowdNames);
-/** All others, each on a service of its own. */
-export const onOwnServices = attacks.filter((attack) => !onOneService.includes(attack) && !crowds.includes(attack));
+export const onOwnServices = attacks.filter(({ name }) => namesOnOwnServices.has(name));
+if (onOwnServices.length < namesOnOwnServices.size) throw new Error("quick.ts names an attack that there is not");
+/** All others attack one service, which has what each of them needs. */
+export const onOneService = attacks.filter((attack) => !onOwnServices.includes(attack));
 
 export const attackServers = (): ScenarioServers => ({
   postgresUrl: inject("postgresUrl"),
@@ -76,13 +42,20 @@ const connectMsMax = 250;
 
 export const notHeld = (findings: readonly Finding[]): Finding[] => findings.filter(({ held }) => !held);
 
-/** Attacks a service of its own, once more if the machine was too busy to judge it. */
-export async function strike(attack: Attack): Promise<Finding[]> {
+/**
+ * Attacks a service, once more if the machine was too busy to judge it.
+ * @param shared the service; without it, each attempt gets one of its own.
+ */
+export async function strike(attack: Attack, shared?: AttackStack): Promise<Finding[]> {
+  const run = (stack: AttackStack) => {
+    stack.provider.otherwise = tenOrganic;
+    stack.provider.requests.length = 0;
+    // Not to the attack's own database, of which some attacks count the transactions.
+    return besidePostgres(inject("postgresUrl"), () => attack.run(stack, "quick"));
+  };
   for (let attempt = 1; ; attempt += 1) {
-    const { value: findings, longestMs } = await withAttackStack(attackServers(), attack.stack, (stack) =>
-      // Not to the attack's own database, of which some attacks count the transactions.
-      besidePostgres(inject("postgresUrl"), () => attack.run(stack, "quick")),
-    );
+    const struck = await (shared ? run(shared) : withAttackStack(attackServers(), attack.stack, run));
+    const { value: findings, longestMs } = struck;
     if (notHeld(findings).length === 0 || longestMs <= connectMsMax || attempt === attemptsMax) return findings;
   }
 }

@@ -184,7 +184,7 @@ test.each(failures)("$code with $details for a provider's $trigger, and nothing 
   const { requestId } = answer.body;
   expect(await service.ledgerOf(payer.organizationId)).toMatchObject([
     { kind: "grant", mils: 5 },
-    { kind: "refund", mils: 0, requestId, reason: code },
+    { kind: "refund", mils: 0, requestId, reason: "reason" in details ? details.reason : code },
   ]);
   expect((await service.usage(payer.token)).body.creditBalanceMils).toBe(5);
 });

@@ -8,11 +8,12 @@ const plan = {
   code: "payg",
   price_mils: 5,
   price_per_page_mils: null,
+  cached_price_mils: null,
   max_depth: null,
   window_limit: 600,
   window_seconds: 60,
   concurrency: 100,
-  unpaid_calls_per_hour: 1_000,
+  unpaid_calls: 1_000,
   starting_grant_mils: 0,
   operations: ["serp.search"],
 };
@@ -25,6 +26,7 @@ const rowOf = (tokenHash: string) => ({
   month_limit_mils: null,
   token_day_limit_mils: null,
   token_month_limit_mils: null,
+  keeps_answers: false,
   ...plan,
 });
 

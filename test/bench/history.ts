@@ -3,7 +3,7 @@ import type { Client } from "pg";
 import { formatTable } from "../harness/format-table.ts";
 import { verifyLedger } from "../../commands/ledger-verify.ts";
 import { readChart } from "../../api/billing/overview/usage.ts";
-import { readDays, readLedgerDays } from "../../shared/credits/ledger-days.ts";
+import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { historyFilters, readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, type SettlementRequest } from "../../shared/credits/ledger.ts";
 import { type Database, openDatabase } from "../../shared/database/pool.ts";
@@ -59,8 +59,8 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
 
 async function measureReads(database: Database, usual: string, refused: string): Promise<Row[]> {
   const rows: Row[] = [
-    ["30 days, 3 % of searches not charged", await medianMs(() => readDays(database, usual, days))],
-    ["30 days, no search charged", await medianMs(() => readDays(database, refused, days))],
+    ["30 days, 3 % of searches not charged", await medianMs(() => readLedgerDays(database, usual, { days }))],
+    ["30 days, no search charged", await medianMs(() => readLedgerDays(database, refused, { days }))],
   ];
   for (const filter of historyFilters) {
     const read = () => readHistory(database, usual, { filter, limit: pageSize });
@@ -92,7 +92,7 @@ async function measureSettling(database: Database, organizationId: string, how: 
   const settle = (wanted: "charge" | "refund") => () => {
     const endings = Array.from({ length: batchSize }, (): SettlementRequest => {
       if (wanted === "charge") return chargeOf(organizationId, { priceMils });
-      return { requestId: newId("req"), organizationId, wanted, reason: "engine_error" };
+      return { requestId: newId("req"), organizationId, wanted, reason: "provider_unavailable" };
     });
     return decideSettlements(database, endings);
   };
@@ -175,7 +175,7 @@ async function fill(database: Database, url: string, { entries, refunds }: { ent
     );
     await client.query(
       `insert into refunds (request_id, organization_id, version, reason, token_id, created_at)
-       select $1 || 'refund' || n, $1, 1, 'engine_error', ($3::text[])[1 + n % 2], ${at} from generate_series(1, $2::bigint) n`,
+       select $1 || 'refund' || n, $1, 1, 'provider_unavailable', ($3::text[])[1 + n % 2], ${at} from generate_series(1, $2::bigint) n`,
       [organizationId, refunds, tokens],
     );
     await countRefunds(client, organizationId);

@@ -92,7 +92,7 @@ test("every command that changes something leaves an entry under the operator's 
     organizationId: orgId,
     requestId: shownRequestId,
     wanted: "refund",
-    reason: "engine_error",
+    reason: "provider_unavailable",
   } as const;
   await decideSettlements(service.database, [refund]);
   const noCall = { from: "cache", callsOf: null } as const;

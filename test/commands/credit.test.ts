@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { correctCredit, correctionRefusal } from "../../commands/credit.ts";
-import { readDays } from "../../shared/credits/ledger-days.ts";
+import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
 import { decideSettlements, readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";
@@ -93,7 +93,7 @@ test("days, history and statement tell corrections from charges and grants, and 
   await charge(organizationId, 2);
   await correct(organizationId, -300, "c1");
   await correct(organizationId, 40, "c2");
-  const today = (await readDays(service.database, organizationId, 2)).at(-1);
+  const today = (await readLedgerDays(service.database, organizationId, { days: 2 })).at(-1);
   expect(today).toMatchObject({ charges: 2, chargedMils: 10, grantedMils: 1_000, correctedMils: -260 });
   const history = await readHistory(service.database, organizationId, { filter: "grants", limit: 10 });
   expect(history.entries).toMatchObject([

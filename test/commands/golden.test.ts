@@ -65,6 +65,7 @@ const argumentsOf: Record<string, () => string[]> = {
   "org list": () => [],
   "org resume": () => [named.orgId],
   "org find": () => ["search ltd"],
+  "org keep-answers": () => [named.orgId],
   "org low-balance": () => [named.orgId, "--below", "500"],
   "webhook list": () => [named.orgId],
   "webhook replay": () => [named.eventId],

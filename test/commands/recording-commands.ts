@@ -51,6 +51,8 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
     "token revoke": { args: ["token", "revoke", tokenId], actions: ["token.revoked"] },
     "limit org": { args: ["limit", "org", orgId, "--day", "500"], actions: ["limit.set"] },
     "limit token": { args: ["limit", "token", tokenId, "--month", "500"], actions: ["limit.set"] },
+    // It was 0 before, and KEPT_ANSWERS_DAYS allows no other.
+    "org keep-answers": { args: ["org", "keep-answers", orgId, "--days", "0"], actions: [] },
     "org low-balance": {
       args: ["org", "low-balance", orgId, "--below", "500"],
       actions: ["low_balance.set"],

@@ -65,7 +65,7 @@ test("on a terminal a keyword cannot move the cursor or turn the line around", a
   const { stdout } = await operator.tryAtTerminal({ columns: 100 }, "search", "show", requestId);
   expect(stdout).toContain("pump \\u{200f}\\u{200e} sandbox:error");
   expect(stdout).toMatch(/^outcome +refunded$/m);
-  expect(stdout).toMatch(/^reason +engine_error$/m);
+  expect(stdout).toMatch(/^reason +provider_unavailable$/m);
 });
 
 test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
@@ -85,7 +85,7 @@ test("a search that the log does not have is shown as it was decided, and one th
     const { exitCode, stderr } = await operator.try("search", "show", unknown);
     expect({ exitCode, stderr }).toEqual({
       exitCode: 1,
-      stderr: `There is no search ${unknown} that ended. It still runs, was refused before it ran, ended without a charge more than 30 days ago, or does not exist.\n`,
+      stderr: `There is no search ${unknown} that ended. It still runs, was refused before it ran and its row was only counted or is older than seven days, ended without a charge more than 30 days ago, or does not exist.\n`,
     });
   }
 });

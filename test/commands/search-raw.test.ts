@@ -172,7 +172,7 @@ async function searchBegun(minutesAgo: number): Promise<string> {
     requestId,
     organizationId: caller.organizationId,
     wanted: "refund",
-    reason: "engine_error",
+    reason: "provider_unavailable",
   } as const;
   await decideSettlements(service.database, [{ ...refund, key: undefined }]);
   return requestId;

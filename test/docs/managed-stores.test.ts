@@ -66,7 +66,7 @@ beforeAll(async () => {
     REDIS_URL: `rediss://:${password}@localhost:${tlsPort}`,
   };
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(reporting)}`;
-  const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS };
+  const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS, KEPT_ANSWERS_DAYS: "1" };
   await service.startWorker(trusting);
   await service.startApi(trusting);
 });

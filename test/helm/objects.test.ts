@@ -199,11 +199,15 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       migrate: { ingress: undefined, egress: [dns, data] },
       proxy: { ingress: [{ ports: [http] }], egress: [dns, { to: pods("api"), ports: [http, ops] }] },
     });
-    // The peers that the values name, and payments.
+    // The peers and the collector that the values name, and payments.
+    const collector = { ports: [{ protocol: "TCP", port: 4318 }] };
     const monitoring = [{ namespaceSelector: expect.anything(), podSelector: expect.anything() }];
     expect(connections("everything")).toMatchObject({
-      api: { ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }], egress: [dns, {}, outbound] },
-      worker: { ingress: [{ from: monitoring, ports: [opsOfWorker] }] },
+      api: {
+        ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }],
+        egress: [dns, {}, collector, outbound],
+      },
+      worker: { ingress: [{ from: monitoring, ports: [opsOfWorker] }], egress: [dns, {}, collector, outbound] },
       proxy: { ingress: [{ from: [{ namespaceSelector: expect.anything() }], ports: [http] }] },
     });
   });
@@ -278,6 +282,10 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     [
       'settings.SENTINEL_USERNAME="serpmill"',
       "secrets.sentinelPassword: expected true, because settings.SENTINEL_USERNAME is set",
+    ],
+    [
+      'settings.OTEL_EXPORTER_OTLP_ENDPOINT="http://collector:4318"',
+      "networkPolicy.collector: expected rules of egress to the collector",
     ],
     ["payments=true", "settings.PUBLIC_URL: expected the address of the API, because payments is true"],
     ["worker.replicas=0", "'/worker/replicas': minimum: got 0, want 1"],

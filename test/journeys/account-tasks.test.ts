@@ -2,19 +2,33 @@ import { text } from "node:stream/consumers";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { issueToken } from "../../api/tokens/tokens.ts";
+import { setKeptDays } from "../../shared/credits/kept-answers.ts";
 import { freePort } from "../../local/ports.ts";
 import { openBrowser, signInAt, visitor } from "../harness/clients/browser.ts";
 import { withoutChromium } from "../harness/clients/chromium.ts";
 import { type Hands, keyboard, mouse } from "../harness/clients/hands.ts";
+import { keepSearch } from "../harness/fixtures/kept-search.ts";
+import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 
-/** What people log in for: each task begins on the overview and has a number of clicks that it may take. */
+/**
+ * What people log in for: each task begins on the overview and has a number of clicks that it may take. Enter in the field that has
+ * the focus is none.
+ */
 
+// On a phone in the dark, on a tablet with a keyboard, and where no script runs.
+const ways = [
+  { way: mouse, look: { width: 390, dark: true } },
+  { way: keyboard, look: { width: 768 } },
+  { way: mouse, look: { script: false } },
+];
 const dayMs = 86_400_000;
 const keyword = "coffee beans of the highest quality";
+/** What was searched yesterday and today. */
+const repeated = "garden pump";
 
 type Task = {
   title: string;
@@ -41,7 +55,7 @@ const tasks: Task[] = [
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Tokens"));
       await hands.press(link(page, "Unnamed"));
-      await see(page, "for 1 charged search");
+      await see(page, "for 2 charged searches");
     },
   },
   {
@@ -58,14 +72,44 @@ const tasks: Task[] = [
   },
   {
     title: "finds a search by its keyword",
-    clicks: 4,
+    clicks: 3,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Searches"));
       await hands.fill(page.getByLabel("Keyword or request ID"), "Highest");
-      await hands.press(button(page, "Find"));
+      await page.keyboard.press("Enter");
       await page.waitForURL(/find=Highest/);
       await hands.press(link(page, keyword));
       await page.getByRole("heading", { name: keyword }).waitFor();
+    },
+  },
+  {
+    title: "finds the searches of yesterday",
+    clicks: 2,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, "Searches"));
+      await hands.press(link(page, "yesterday"));
+      await page.waitForURL(/from=.*to=/);
+      await link(page, repeated).waitFor();
+    },
+  },
+  {
+    title: "finds a search by the day on which it was sent",
+    clicks: 3,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, "Searches"));
+      await hands.date(page.getByLabel("To", { exact: true }), new Date(Date.now() - dayMs));
+      await hands.press(button(page, "Find"));
+      await page.waitForURL(/to=20/);
+      await link(page, repeated).waitFor();
+    },
+  },
+  {
+    title: "compares a search with yesterday's answer",
+    clicks: 2,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, repeated));
+      await hands.press(link(page, /^Compare with the answer of /));
+      await page.getByRole("heading", { name: /\d+ (new|gone|moved|unchanged)/ }).waitFor();
     },
   },
   {
@@ -90,13 +134,12 @@ const tasks: Task[] = [
   },
   {
     title: "revokes a leaked token",
-    clicks: 4,
+    clicks: 3,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Tokens"));
-      await hands.press(link(page, "leaked"));
-      await hands.press(page.getByText("Revoke “leaked”"));
+      await hands.press(link(page, "Revoke “leaked”"));
       await hands.press(button(page, "Revoke permanently"));
-      await see(page, "The token is revoked");
+      await see(page, "Token revoked");
     },
   },
   {
@@ -107,7 +150,7 @@ const tasks: Task[] = [
       await hands.press(link(page, "leaked"));
       await hands.press(button(page, "Rotate"));
       await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
-      await see(page, "It takes the place of the old one, which ends on");
+      await see(page, "It replaces the old one, which ends on");
     },
   },
   {
@@ -115,19 +158,19 @@ const tasks: Task[] = [
     clicks: 3,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Settings"));
-      await hands.fill(page.getByLabel("At most a day"), "2.50");
+      await hands.fill(page.getByLabel("Daily limit"), "2.50");
       await hands.press(button(page, "Save limits"));
-      await see(page, "The limits are saved");
+      await see(page, "Limits saved");
     },
   },
   {
     title: "is warned of a low balance",
-    clicks: 4,
+    clicks: 3,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Settings"));
       await hands.fill(page.getByLabel("Threshold in US dollars"), "900");
-      await hands.press(page.getByRole("region", { name: "Low balance" }).getByRole("button", { name: "Save" }));
-      await see(page, "The threshold is saved");
+      await page.keyboard.press("Enter");
+      await see(page, "Threshold saved");
       await hands.press(link(page, "Overview"));
       await see(page, "is below your threshold of");
     },
@@ -145,13 +188,14 @@ const tasks: Task[] = [
   },
   {
     title: "tries a search in Munich on a phone",
-    clicks: 5,
+    clicks: 3,
     run: async ({ page, hands }) => {
       await hands.press(link(page, "Playground"));
-      await hands.fill(page.getByLabel("Keyword"), "bakery");
-      await hands.fill(page.getByLabel("Country or place"), "Munich, Germany");
+      await page.locator("#keyword:focus").waitFor();
+      await page.keyboard.type("bakery");
       await hands.choose(page.getByLabel("Device"), "Mobile");
-      await hands.press(button(page, "Search"));
+      await hands.fill(page.getByLabel("Country or place"), "Munich, Germany");
+      await page.keyboard.press("Enter");
       await page.locator("#answer").waitFor();
     },
   },
@@ -177,7 +221,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const port = String(await freePort());
     url = `http://127.0.0.1:${port}`;
     stripe = await StripeStub.start();
-    service = await Service.start({ environment: { ...stripe.environment, API_PORT: port, PUBLIC_URL: url } });
+    service = await Service.start({
+      environment: { ...stripe.environment, API_PORT: port, PUBLIC_URL: url, KEPT_ANSWERS_DAYS: "30" },
+    });
     browser = await openBrowser();
   });
   afterAll(async () => {
@@ -189,17 +235,23 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   /** An organization with a past, a search that was charged and one that was not, and a token that leaked. */
   async function customer(): Promise<Organization> {
     const organization = await service.organization({ creditMils: 0 });
-    const { organizationId, token } = organization;
+    const { organizationId, token, tokenId } = organization;
+    const requestId = requestIdAt(Date.now() - dayMs);
     await backdateLedger(service.databaseUrl, organizationId, [
       { at: new Date(lastMonth().getTime() + dayMs), kind: "grant", mils: 50_000 },
       { at: new Date(lastMonth().getTime() + 2 * dayMs), kind: "charge", mils: 5 },
-      ...[3, 2, 1].map((days) => ({ at: new Date(Date.now() - days * dayMs), kind: "charge", mils: 500 }) as const),
+      ...[3, 2].map((days) => ({ at: new Date(Date.now() - days * dayMs), kind: "charge", mils: 500 }) as const),
+      { at: new Date(Date.now() - dayMs), kind: "charge", mils: 500, requestId },
       { at: new Date(), kind: "refund", reason: "engine_timeout" },
     ]);
     await asOwner(service.databaseUrl, (owner) =>
       owner.query("update organizations set created_at = $2 where id = $1", [organizationId, lastMonth()]),
     );
     await issueToken(service.database, organizationId, { name: "leaked" });
+    await setKeptDays(service.database, organizationId, 30);
+    const yesterday = { fields: { keyword: repeated }, hosts: ["a.example", "b.example"] };
+    await keepSearch(service.database, { organizationId, tokenId, requestId }, yesterday);
+    await service.search(token, { keyword: repeated }, { key: "today" });
     const { body } = await service.search(token, { keyword });
     await service.until(async () => {
       const { rows } = await service.database.query("select from search_log where request_id = $1", [body.requestId]);
@@ -213,14 +265,15 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
   }
 
-  test.each(tasks)("a person $title in $clicks clicks, and by keyboard alone", async ({ clicks, run }) => {
-    for (const way of [mouse, keyboard]) {
+  test.each(tasks)("a person $title in $clicks clicks, by keyboard, and without a script", async ({ clicks, run }) => {
+    for (const { way, look } of ways) {
       const organization = await customer();
-      const { context, page } = await visitor(browser, [url]);
+      const { context, page } = await visitor(browser, [url], look);
       await signIn(page, organization);
       const hands = way(page);
       await run({ page, hands });
       expect({ way: way.name, steps: hands.steps }).toEqual({ way: way.name, steps: clicks });
+      expect(await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
       await context.close();
     }
   });

@@ -77,7 +77,7 @@ test("a refusal a moment before does not refuse a search that is covered by now"
   expect(refused).toMatchObject({ status: 402, body: { error: { details: { heldMils: 2 * priceMils } } } });
 
   const given = await decideSettlements(service.database, [
-    { requestId: first, organizationId, wanted: "refund", reason: "engine_error" },
+    { requestId: first, organizationId, wanted: "refund", reason: "provider_unavailable" },
   ]);
   const newer = await charge(organizationId, second);
   expect(given.get(first)).toMatchObject({ kind: "refund" });

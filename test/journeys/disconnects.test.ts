@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
@@ -11,17 +11,23 @@ import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.t
 const slots = 8;
 let service: Service;
 let stub: SerperStub;
-beforeEach(async () => {
+let unpaidBefore: number;
+beforeAll(async () => {
   stub = await startSerperStub();
   const environment = { ...stub.settings, LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots) };
   service = await Service.start({ environment });
 });
-afterEach(async () => {
-  await service.rest();
+beforeEach(async () => {
+  for (const worker of service.workers) worker.lines.length = 0;
+  unpaidBefore = await unpaidCalls(service);
+});
+afterEach(() => service.rest());
+afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);
 });
 
+const unpaid = async () => (await unpaidCalls(service)) - unpaidBefore;
 const deep = (keyword: string) => ({ keyword, depth: 100 });
 const callsFor = (keyword: string) => stub.requests.filter(({ body }) => body.q === keyword).length;
 const isAsked = (keyword: string, calls = 1) => service.until(async () => callsFor(keyword) >= calls);
@@ -65,7 +71,7 @@ test("a search whose caller disconnects asks no further page, and keeps its conc
 
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect([callsFor("deep"), await unpaidCalls(service)]).toEqual([1, 1]);
+  expect([callsFor("deep"), await unpaid()]).toEqual([1, 1]);
 });
 
 test("an agent that cancels keeps its concurrency slot in the same way", async () => {
@@ -81,7 +87,7 @@ test("an agent that cancels keeps its concurrency slot in the same way", async (
   await workersKnow();
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect([callsFor("agent"), await unpaidCalls(service)]).toEqual([1, 1]);
+  expect([callsFor("agent"), await unpaid()]).toEqual([1, 1]);
   await agent.close();
 });
 
@@ -93,7 +99,7 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   await workersKnow();
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect(await unpaidCalls(service)).toBeGreaterThanOrEqual(2);
+  expect(await unpaid()).toBeGreaterThanOrEqual(2);
   const refused = await service.search(organization.token, { keyword: "three" });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limited" } } });
   const { reason, limit, windowSeconds, retryAfterMs } = refused.body.error.details;
@@ -120,7 +126,7 @@ test("a search that still waits in the queue is removed when its caller disconne
   expect((await readBacklog(service.redis)).waiting).toBe(0);
   release();
   for (const { status } of await Promise.all(running)) expect(status).toBe(200);
-  expect([callsFor("waiting"), await unpaidCalls(service)]).toEqual([0, 0]);
+  expect([callsFor("waiting"), await unpaid()]).toEqual([0, 0]);
 });
 
 test("a search that waits for the same answer gets it, although the caller that began it disconnected", async () => {
@@ -132,9 +138,11 @@ test("a search that waits for the same answer gets it, although the caller that 
   await service.untilRunning(2);
   await began.disconnect();
   await workersKnow();
+  await hasHolds(first, { open: 1, heldMils: 0 }); // Until the call that both share has ended.
   release();
   expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
-  expect([callsFor("same"), await unpaidCalls(service)]).toEqual([10, 0]);
+  expect([callsFor("same"), await unpaid()]).toEqual([10, 0]);
+  expect((await service.usage(first.token)).body.creditBalanceMils).toBe(1_000);
 });
 
 test("a search that was disconnected before its worker died is not asked again by the next one", async () => {

@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import { type Answer, Service } from "../harness/processes/service.ts";
-import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import type { Answer, Service } from "../harness/processes/service.ts";
+import { stubbedService } from "../harness/processes/usual-stack.ts";
+import { refusal, type SerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 let service: Service;
 let stub: SerperStub;
 beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: 2, workers: 1, environment: stub.settings });
+  ({ service, stub } = await stubbedService({ apis: 2 }));
 });
-afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 /** Searches that hold credit or wait for the first request of their key. A `balance_missing` admission is not one: it is tried again. */
 async function countAdmissions(): Promise<number> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { changeLimits, type LimitChange } from "../../api/organizations/limits.ts";
@@ -6,7 +6,8 @@ import { issueToken } from "../../api/tokens/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import { Service } from "../harness/processes/service.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
 /** Mils a day and a month, which the payer sets for the organization and for a token. */
@@ -16,9 +17,8 @@ const spare = { creditMils: 100_000, terms: {} };
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2, workers: 2 });
+  service = await usualService({ apis: 2 });
 });
-afterAll(() => service.stop());
 
 const limited = async (organizationId: string, change: LimitChange) => {
   await changeLimits(service.database, "organization", organizationId, change);
@@ -47,17 +47,6 @@ const refunds = async (organizationId: string) =>
   (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "refund");
 const chargedMils = async (organizationId: string) =>
   (await service.ledgerOf(organizationId)).reduce((sum, entry) => sum + (entry.kind === "charge" ? -entry.mils : 0), 0);
-
-test("of two hundred searches at once on a limit for fifty, exactly fifty are answered and paid, over two processes", async () => {
-  const { organizationId, token } = await service.organization(spare);
-  await limited(organizationId, { dayMils: 50 * priceMils });
-  const statuses = await searchMany(token, 200, "fifty");
-  const expected = { answered: 50, refused: 150 };
-  const answered = statuses.filter((status) => status === 200).length;
-  expect({ answered, refused: statuses.filter((status) => status === 402).length }).toEqual(expected);
-  expect(await chargedMils(organizationId)).toBe(50 * priceMils);
-  expect(await refunds(organizationId)).toEqual([]); // All others were refused before they ran.
-});
 
 test("a refusal by a limit names it, when it renews and what is left, and takes no hold and no request of the window", async () => {
   const { organizationId, token } = await service.organization({ ...spare, terms: endlessWindow });

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import { Service } from "../harness/processes/service.ts";
-import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { stubbedService } from "../harness/processes/usual-stack.ts";
+import { refusal, reply, type SerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 const priceMils = 5;
 
 let service: Service;
 let stub: SerperStub;
 beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: 2, workers: 1, environment: stub.settings });
+  ({ service, stub } = await stubbedService({ apis: 2 }));
 });
-afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 test("the refusal tells an empty balance from one that is held by searches in flight", async () => {
   const { token } = await service.organization({ creditMils: priceMils });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Agent } from "../harness/clients/agent.ts";
 import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
-import { type Organization, Service } from "../harness/processes/service.ts";
-import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import type { Organization, Service } from "../harness/processes/service.ts";
+import { stubbedService } from "../harness/processes/usual-stack.ts";
+import type { SerperStub } from "../harness/stubs/serper-stub.ts";
 
 /** REST, MCP and the billing page show the same balance at the same moment, at every API process. */
 
@@ -16,16 +17,12 @@ let organization: Organization;
 let agents: Agent[];
 let visitors: PageVisitor[];
 beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: apis.length, environment: stub.settings });
+  ({ service, stub } = await stubbedService({ apis: apis.length }));
   organization = await service.organization({ creditMils: 100_000 });
   agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
   visitors = await Promise.all(apis.map((api) => signIn(service, organization, { api })));
 });
-afterAll(async () => {
-  await Promise.all(agents.map((agent) => agent.close()));
-  await Promise.all([service.stop(), stub.close()]);
-});
+afterAll(() => Promise.all(agents.map((agent) => agent.close())));
 
 function agentAt(api: number): Agent {
   const agent = agents[api];

@@ -64,6 +64,14 @@ test("it prints progress at once, and in the end every address with a token that
     /^! Worker +SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them\./m,
   );
   expect(await readFile(join(guarded.path, "whole/env"), "utf8")).toContain("export SERP_PROVIDERS='sandbox'\n");
+  const [, link = "", code = ""] = /^ {2}(\S+\/playground)#sign-in=([\w-]{43})$/m.exec(started.text) ?? [];
+  expect(link).toBe(`${api}/playground`);
+  const form = { method: "POST", redirect: "manual", headers: { "sec-fetch-site": "same-origin" } } as const;
+  const signIn = await fetch(`${api}/billing/sign-in`, {
+    ...form,
+    body: new URLSearchParams({ code, next: "/playground" }),
+  });
+  expect([signIn.status, signIn.headers.get("location")]).toEqual([303, "/playground"]);
   const usage = await fetch(`${api}/v1/usage`, { headers: { Authorization: `Bearer ${token}` } });
   expect(usage.status).toBe(200);
   expect(await stop(started)).toMatchObject({ exitCode: 0 });

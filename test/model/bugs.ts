@@ -175,6 +175,12 @@ export const bugs: DesignBug[] = [
     { faults: { disconnect: 1 } },
   ),
   bug(
+    "a cancellation under a key ends the hold during a provider call",
+    "a search whose provider call runs has its concurrency slot",
+    { keepsSlots: false },
+    { keyed: [true], faults: { keyedCancel: 1 } },
+  ),
+  bug(
     "a worker goes on although its caller has disconnected",
     "no page is requested once the worker knows that the caller has disconnected",
     { stopsWhenTold: false },

@@ -86,8 +86,15 @@ const always: Record<string, Rule> = {
         search.decision !== Decision.none ||
         (shared.record === KeyRecord.running && shared.recordOwner === search.index + 1),
     ),
-  "one search at a time under a key, unless Redis lost its data": ({ shared, searches }, config) =>
-    shared.lost === 1 || searches.filter((search) => search.hold !== Hold.none && isKeyed(config, search)).length <= 1,
+  "one search at a time under a key beside cancelled ones, unless Redis lost its data": (
+    { shared, searches },
+    config,
+  ) =>
+    shared.lost === 1 ||
+    searches.filter(
+      ({ hold, decision, index }) =>
+        hold !== Hold.none && decision !== Decision.callerDisconnected && config.keyed[index],
+    ).length <= 1,
 };
 
 /** Whether the run that has the job waits for the provider. A worker that lost its job counts as dead. */

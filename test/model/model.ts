@@ -1,6 +1,7 @@
 import { offerApi } from "./api.ts";
 import { Api } from "./api-states.ts";
 import { offerForgetting, offerGate, offerSending } from "./api-gate.ts";
+import { offerKeyedCancel } from "./keyed-cancel.ts";
 import { offerFirstRound, offerReconciler, offerRotation, offerSweeper } from "./maintenance.ts";
 import { offerFaults, offerFaultsOf, offerTime } from "./faults.ts";
 import { offerLateArrival } from "./redis.ts";
@@ -17,6 +18,7 @@ export function offerAll(steps: Steps): void {
     offerWorkers(steps, search);
     offerSweeper(steps, search);
     offerReconciler(steps, search);
+    offerKeyedCancel(steps, search);
     if (!steps.config.isPunctual) offerTime(steps, search);
   }
   offerSending(steps);

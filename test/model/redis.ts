@@ -25,6 +25,9 @@ export const Message = {
   left: 11,
 } as const;
 
+/** Without a key there is no record that they end. */
+const endsInFailure = new Set<number>([Message.failure, Message.slot, Message.left]);
+
 export interface Sent extends Credit {
   kind: number;
 }
@@ -38,17 +41,14 @@ export function settleHold(config: ModelConfig, state: State, search: Search, se
   storeBalance(config, state, sent);
   if (kind === Message.balance) return;
   if (kind === Message.reversed || kind === Message.left) countUnpaid(config, search);
-  if (kind === Message.slot && config.design.keepsSlots) {
-    if (search.hold === Hold.priced) search.hold = Hold.slot;
-    return;
-  }
-  search.hold = Hold.none;
+  if (kind !== Message.slot || !config.design.keepsSlots) search.hold = Hold.none;
+  else if (search.hold === Hold.priced) search.hold = Hold.slot;
   const { shared } = state;
   const isOwner = shared.recordOwner === search.index + 1 || !config.design.recordsHaveOwners;
-  if (kind < Message.answer || kind > Message.free || shared.record === KeyRecord.none || !isOwner) return;
+  if (shared.record === KeyRecord.none || !isOwner) return;
   if (kind === Message.answer) shared.record = KeyRecord.answered;
-  else if (kind === Message.failure) shared.record = KeyRecord.failed;
-  else shared.record = shared.recordOwner = 0;
+  else if (kind === Message.free) shared.record = shared.recordOwner = 0;
+  else if (endsInFailure.has(kind)) shared.record = KeyRecord.failed;
 }
 
 /** Counts them once per flight of calls. */

@@ -61,6 +61,15 @@ export const scenarios: Scenario[] = [
     isQuick: true,
     faults: { cancel: 1, slowReader: 1, disconnect: 1, message: 1, apiCrash: 1 },
   },
+  {
+    ...keyedAlone,
+    name: "a cancel under a key",
+    pages: 2,
+    isQuick: true,
+    faults: { keyedCancel: 2, message: 1, apiCrash: 1 },
+  },
+  { ...keyedAlone, name: "a cancel under a key, a worker dies", faults: { keyedCancel: 1, workerCrash: 1, flush: 1 } },
+  { ...twoUnderAKey, name: "a cancelled search, a repeat", faults: { keyedCancel: 1 } },
   { ...alone, name: "a frozen API", faults: { apiPause: 1, disconnect: 1, message: 1, workerStall: 1, apiCrash: 1 } },
   {
     ...alone,

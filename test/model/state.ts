@@ -73,6 +73,11 @@ const searchFields = [
   "sweepBalance",
   "sweepVersion",
   "sweepSpent",
+  // An API that cancels the search under its key, and the balance that it carries.
+  "cancel",
+  "cancelBalance",
+  "cancelVersion",
+  "cancelSpent",
 ] as const;
 
 /** Fields of each run of a search's job. */
@@ -88,6 +93,7 @@ export const faults = [
   "engineFailure",
   "disconnect",
   "cancel",
+  "keyedCancel",
   "slowReader",
   "message",
   "inboxLost",

@@ -85,7 +85,7 @@ export function offerGivingUp(steps: Steps, index: number, slot: number): void {
 export function offerSettle(steps: Steps, search: Search, slot: number): void {
   const run = runOf(search, slot);
   const { outcome, carriedBalance: balance, carriedVersion: version, carriedSpent: spent } = run;
-  const isLeft = search.decision === Decision.callerDisconnected && !steps.isKeyed(search.index);
+  const isLeft = search.decision === Decision.callerDisconnected;
   const kind = isLeft ? Message.left : endOf(steps.isKeyed(search.index), search, isAnswer(outcome));
   send(steps, "a run of %: settle.lua", search.index, { kind, balance, version, spent }, (own, { shared }) => {
     if (isAnswer(outcome) && shared.paidBy !== 0) shared.stored = 1;

@@ -7,9 +7,8 @@ import {
   readConfig,
   readMigrationConfig,
   readEngineConfig,
-  nodeSentence,
-  refuseOldNode,
 } from "../../shared/config.ts";
+import { nodeSentence, refuseOldNode } from "../../shared/config/start-refused.ts";
 import { hostsOf, readRedisAddress } from "../../shared/config/redis-address.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 
@@ -34,6 +33,10 @@ const anOrigin = "expected a URL that begins with http:// or https:// and has no
 const aSafeOrigin = "expected a URL that begins with https:// and has no path";
 const anAmount = "expected a whole number from 1 to 10000";
 const aPage = "expected a URL that begins with http:// or https://";
+const aCollector = "expected a URL that begins with http:// or https://, without a login, a query or a fragment";
+const someHeaders = "expected a comma list of name=value, with values percent-encoded";
+const aSampler =
+  "expected one of: traceidratio, parentbased_traceidratio, always_on, parentbased_always_on, always_off, parentbased_always_off";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis =
@@ -51,6 +54,11 @@ test.each([
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@one,,two/name", expected: aRedis },
   { setting: "REDIS_URL", value: "rediss+sentinel://:100%canary@host/name", expected: aRedis },
   { setting: "HOST", value: "canary host", expected: "expected an address or the name of a host" },
+  { setting: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "collector:4317", expected: aCollector },
+  { setting: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "https://user:canary@collector", expected: aCollector },
+  { setting: "OTEL_EXPORTER_OTLP_HEADERS", value: "canary", expected: someHeaders },
+  { setting: "OTEL_TRACES_SAMPLER", value: "canary", expected: aSampler },
+  { setting: "OTEL_TRACES_SAMPLER_ARG", value: "1.5", expected: "expected a number from 0 to 1" },
   { setting: "API_PORT", value: "65536", expected: aPort },
   { setting: "API_PORT", value: "-70", expected: aPort },
   { setting: "API_OPS_PORT", value: "80.5", expected: aPort },

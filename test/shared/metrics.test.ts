@@ -123,7 +123,7 @@ test("searches are counted by outcome in the process that admits, settles, runs 
   const worked = await ofWorker();
   expect(nonZero(worked.all("settlements_total"))).toEqual({
     '{kind="charge",reason="delivered"}': 3,
-    '{kind="refund",reason="engine_error"}': 1,
+    '{kind="refund",reason="provider_refused"}': 1,
   });
   expect(worked.value("charged_mils_total")).toBe(15);
   expect(nonZero(worked.all("provider_calls_total"))).toEqual({

@@ -38,8 +38,11 @@ export async function busyAccount(service: Service): Promise<Account> {
     const { body } = await service.search(organization.token, query, { key: newId("req") });
     return String(body.requestId ?? body.error.requestId);
   };
-  const charged = await search({ keyword: "coffee beans berlin", location: "Berlin, Germany", device: "mobile" });
+  const repeated = { keyword: "coffee beans berlin", location: "Berlin, Germany", device: "mobile" };
+  await search(repeated);
+  const charged = await search(repeated);
   const failed = await search({ keyword: "sandbox:error" });
+  const refused = await search({ keyword: "coffee beans", engine: "bing", depth: 30 });
   await search({ keyword: "best running shoes 2026 for people who run in the rain, on a long road without any shade" });
   const account = await accountOf(service, organization);
   const limited = newId("tok");
@@ -52,10 +55,11 @@ export async function busyAccount(service: Service): Promise<Account> {
     month: "100",
   });
   await service.until(async () => {
-    const { rows } = await service.database.query("select from search_log where request_id = $1", [failed]);
-    return rows.length === 1;
+    const logged =
+      "select from search_log where request_id = $1 union all select from refused_searches where request_id = $2";
+    return (await service.database.query(logged, [failed, refused])).rows.length === 2;
   });
-  return { ...account, requestIds: { charged, failed }, tokenIds: { ...account.tokenIds, limited } };
+  return { ...account, requestIds: { charged, failed, refused }, tokenIds: { ...account.tokenIds, limited } };
 }
 
 /** An organization below its low-balance threshold, with one delivered and one waiting webhook event. */

@@ -44,7 +44,7 @@ export async function automaticTopups(
 
 async function refusedTerms(page: Page): Promise<void> {
   await page.getByLabel("When the balance falls below").fill("some");
-  await page.getByLabel("At most a calendar month (UTC)").fill("1");
+  await page.getByLabel("Monthly limit (UTC)").fill("1");
   await page.getByRole("button", { name: "Switch on" }).click();
   await page.locator(".problem").first().waitFor();
 }

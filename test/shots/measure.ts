@@ -2,6 +2,7 @@ import type { Page, Request } from "playwright-core";
 import { z } from "zod";
 import { axeFindings } from "../harness/clients/browser.ts";
 import { type LayoutShift, layoutShifts } from "../harness/clients/layout-shift.ts";
+import { spokenFaults } from "../harness/clients/spoken-faults.ts";
 import { type Look, type PageState, type Viewer, withState } from "./open-state.ts";
 
 /** What a page costs a browser with an empty cache. */
@@ -16,21 +17,25 @@ export interface PageFigures {
   /** Requests to other origins; and errors and warnings of the page's policy and script. */
   foreign: string[];
   complaints: string[];
-  /** By how much the page is wider than the screen. */
+  /** By how much the page is wider than the screen, at most, of the widths at which it was looked at. */
   tooWidePx: number;
-  /** The findings of axe, if it ran. */
-  findings?: string[];
+  /** The findings of axe and of the accessibility tree, if they were asked for. */
+  findings: string[];
 }
 
 /** Lighthouse's slow phone: 1.6 Mbit/s, 150 ms per round trip, a quarter of the CPU. */
 const slowLine = { offline: false, latency: 150, downloadThroughput: 200_000, uploadThroughput: 93_750 };
 const slowCpu = { rate: 4 };
 
-/** Opens a page in a state and measures it. @param look.hasAxe whether axe also checks the page. */
+/**
+ * Opens a page in a state and measures it.
+ * @param look.next another look at the page, without loading it again.
+ * @param look.hasAxe whether axe and the accessibility tree are also checked, in both looks.
+ */
 export async function measureState(
   viewer: Viewer,
   state: PageState,
-  look: Look & { isSlow?: boolean; hasAxe?: boolean },
+  look: Look & { next?: Required<Look>; isSlow?: boolean; hasAxe?: boolean },
 ): Promise<PageFigures> {
   const requests: Request[] = [];
   const complaints: string[] = [];
@@ -57,10 +62,24 @@ export async function measureState(
         .filter((url) => !url.startsWith("data:") && !url.startsWith(origin)),
       // The browser reports each page that is no 200.
       complaints: complaints.filter((text) => !text.startsWith("Failed to load resource: ")),
-      tooWidePx: await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth),
-      ...(look.hasAxe && { findings: await axeFindings(page) }),
+      // Last: the second look is no part of what the page weighs and shifts while it loads.
+      ...(await lookAt(page, look)),
     }),
   });
+}
+
+async function lookAt(page: Page, { next, hasAxe }: { next?: Required<Look>; hasAxe?: boolean }) {
+  const overflowPx = () => page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+  const findingsOf = async () => (hasAxe ? [...(await axeFindings(page)), ...(await spokenFaults(page))] : []);
+  const first = { tooWidePx: await overflowPx(), findings: await findingsOf() };
+  if (!next) return first;
+  await page.setViewportSize({ width: next.width, height: page.viewportSize()?.height ?? 0 });
+  await page.emulateMedia({ colorScheme: next.dark ? "dark" : "light" });
+  await page.evaluate(changedScript);
+  return {
+    tooWidePx: Math.max(first.tooWidePx, await overflowPx()),
+    findings: [...first.findings, ...(await findingsOf())],
+  };
 }
 
 async function limit(page: Page, isSlow: boolean): Promise<void> {
@@ -72,9 +91,9 @@ async function limit(page: Page, isSlow: boolean): Promise<void> {
   await devtools.send("Emulation.setCPUThrottlingRate", slowCpu);
 }
 
-/** Sums the sizes of responses, without streams of live updates, which do not end. */
+/** Sums the sizes of responses, without streams of live updates, which do not end, and the typeface, which all pages share. */
 async function weightOf(requests: readonly Request[]) {
-  const ended = requests.filter((request) => request.resourceType() !== "eventsource");
+  const ended = requests.filter((request) => !["eventsource", "font"].includes(request.resourceType()));
   const sizes = await Promise.all(
     ended.map(async (request) => {
       const [{ responseBodySize }, response] = await Promise.all([request.sizes(), request.response()]);
@@ -86,7 +105,12 @@ async function weightOf(requests: readonly Request[]) {
   return { requests: ended.length, sentBytes: sum(({ sent }) => sent), bytes: sum(({ bytes }) => bytes) };
 }
 
-// A string, because it runs in the page and uses globals that Node does not have.
+// Strings, because they run in the page and use globals that Node does not have.
+/** Waits until colours have changed: some do so in a transition, which begins with the next frame. */
+const changedScript = `new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))).then(() =>
+  Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished)))
+  .then(() => undefined)`;
+
 const firstPaintScript = `new Promise((seen) => {
   new PerformanceObserver((list) => list.getEntriesByName("first-contentful-paint").forEach(({ startTime }) => seen(startTime)))
     .observe({ type: "paint", buffered: true });

@@ -42,16 +42,16 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   const isScalar = (name: string) => name.startsWith("reference");
 
   test.each([
-    { width: 320, dark: false },
-    { width: 1440, dark: true },
+    { width: 320, dark: false, next: { width: 390, dark: true } },
+    { width: 1440, dark: true, next: { width: 768, dark: false } },
   ])(
-    "pages do not shift while they load, fit the screen, are accessible, load nothing from other origins, and stay within their weight, at $width px, dark: $dark",
+    "pages do not shift while they load, fit the screen, are accessible and well read aloud, load nothing from other origins, and stay within their weight, at $width and $next.width px, light and dark",
     async (look) => {
       const faults = [];
       for (const state of states) {
         const { name } = state;
         const measured = await measureState({ browser, service }, state, { ...look, hasAxe: !isScalar(name) });
-        const { shifts, sentBytes, findings = [], foreign, complaints, tooWidePx } = measured;
+        const { shifts, sentBytes, findings, foreign, complaints, tooWidePx } = measured;
         faults.push(...[...shifts, ...foreign, ...complaints].map((fault) => ({ name, fault })));
         if (tooWidePx > 0) faults.push({ name, tooWidePx });
         if (sentBytes > bytesMaxOf(name)) faults.push({ name, sentBytes, bytesMax: bytesMaxOf(name) });

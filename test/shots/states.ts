@@ -72,7 +72,11 @@ const ofSearches = ({ visitor, requestIds }: Account, at: At): PageState[] => [
   { name: "searches-found", url: at("/billing/searches?find=coffee"), visitor },
   { name: "searches-nothing-found", url: at("/billing/searches?find=nothing+of+the+kind"), visitor },
   { name: "search", url: at(`/billing/searches/${requestIds.charged}`), visitor },
+  { name: "search-compared", url: at(`/billing/searches/${requestIds.charged}/compare`), visitor },
+  { name: "searches-of-days", url: at("/billing/searches?find=coffee&from=2026-01-01&to=2026-01-31"), visitor },
   { name: "search-not-charged", url: at(`/billing/searches/${requestIds.failed}`), visitor },
+  { name: "search-refused", url: at(`/billing/searches/${requestIds.refused}`), visitor },
+  { name: "searches-refused", url: at("/billing/searches?show=refused"), visitor },
 ];
 
 const ofTokens = ({ visitor, tokenIds }: Account, at: At): PageState[] => [
@@ -108,7 +112,7 @@ async function refusedThreshold(page: Page): Promise<void> {
 
 async function makeToken(page: Page, dollars: string): Promise<void> {
   await page.getByLabel("Name").fill("crawler");
-  await page.getByLabel("At most a day").fill(dollars);
+  await page.getByLabel("Daily limit").fill(dollars);
   await page.getByRole("button", { name: "Create token" }).click();
   await page.locator("#token, .problem").first().waitFor();
 }

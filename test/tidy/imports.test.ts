@@ -90,7 +90,9 @@ test("statements take values as parameters: only these constants of ours are put
     "namesakesMax",
     "neighborsMax",
     "otherNamesMax",
+    "parameter",
     "refundColumns",
+    "sameMax",
   ]);
   const isStatement =
     /`[^`]*\b(?:select\s+[\w*(,. ]+\s+from|insert into|delete from|update \w+ (?:as \w+ )?set)\b[^`]*`/g;

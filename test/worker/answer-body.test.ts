@@ -33,9 +33,13 @@ const answer = {
   results: mergePages(pages, 10),
   totalResultsCount: 7,
   trace: { provider: "fake", calls: [], costMicroUsd: 0 },
+  from: "provider" as const,
+  atMs: Date.UTC(2026, 10, 1),
 };
 
-const written = (fields: object = {}) => JSON.parse(writeAnswerBody(job(fields), answer).toString());
+const usual = { priceMils: 5, tellsProvider: true };
+const written = (fields: object = {}, options = usual, of: object = answer) =>
+  JSON.parse(writeAnswerBody(job(fields), { ...answer, ...of }, options).toString());
 
 test("without types and format an answer has the keys that it always had, in the contract's order", () => {
   const body = searchResponseBody.parse(written());
@@ -61,9 +65,20 @@ test("types, target domain and format are applied together, and ranks stay those
   expect(answer.results).toEqual(mergePages(pages, 10));
 });
 
+test("include adds to either format when and by whom the answer was fetched, unless the operator does not tell by whom", () => {
+  const asked = { include: ["answeredBy", "fetchedAt"] };
+  const fetched = { fetchedAt: "2026-11-01T00:00:00.000Z" };
+  const full = searchResponseBody.parse(written(asked));
+  expect(full).toMatchObject({ ...fetched, answeredBy: "fake", query: { include: ["fetchedAt", "answeredBy"] } });
+  expect(compactResponseBody.parse(written({ ...asked, format: "compact" }))).toMatchObject(fetched);
+  const { answeredBy: _, ...untold } = full;
+  expect(written(asked, { ...usual, tellsProvider: false })).toEqual(untold);
+  expect(written({ include: ["answeredBy"] })).not.toHaveProperty("fetchedAt");
+});
+
 test("a corrected spelling is named at the end of the query, in both formats", () => {
   for (const fields of [{}, { types: ["organic"] }, { format: "compact" }]) {
-    const body = JSON.parse(writeAnswerBody(job(fields), { ...answer, searchedKeyword: "garden pumps" }).toString());
+    const body = written(fields, usual, { searchedKeyword: "garden pumps" });
     expect(body.query).toEqual({ ...query(fields), searchedKeyword: "garden pumps" });
     expect(Object.keys(body.query).at(-1)).toBe("searchedKeyword");
   }
@@ -84,10 +99,9 @@ test("an oversized answer has the first results with their ranks, at most 2 MiB,
   const bounded = boundResults(merged);
   expect(bounded.truncated).toBe(true);
   expect(bounded.results).toEqual(merged.slice(0, bounded.results.length));
-  const oversized = { ok: true, results: bounded.results, totalResultsCount: 7, truncated: true } as const;
-  const trace = { provider: "fake", calls: [], costMicroUsd: 0 };
+  const oversized = { ...answer, results: bounded.results, truncated: true } as const;
   const bodyOf = (fields: object) =>
-    writeAnswerBody(job({ depth: 100, keyword: '"'.repeat(700), ...fields }), { ...oversized, trace });
+    writeAnswerBody(job({ depth: 100, keyword: '"'.repeat(700), ...fields }), oversized, usual);
   expect(bodyOf({}).length).toBeLessThanOrEqual(answerBytesMax);
   expect(bodyOf({}).length).toBeGreaterThan(0.7 * answerBytesMax);
   const { totalResultsCount, results } = searchResponseBody.parse(JSON.parse(bodyOf({}).toString()));

@@ -56,7 +56,7 @@ describe("a worker's slots", () => {
     ["a tenth of the slots is free", { taken: 28 }],
     ["searches are short and do not wait in the queue", { runMs: 20 }],
     ["calls wait for a slot at a provider", { callsWaiting: 1 }],
-    ["the event loop has no room", { utilization: 0.8 }],
+    ["the event loop has no room", { utilization: 0.9 }],
     ["the memory has no room", { heapShare: 0.7 }],
   ])("do not become more while %s", (_, load) => {
     expect(new ConcurrencyController(1_000).decide({ ...waiting(32), ...load })).toBe(32);
@@ -65,7 +65,7 @@ describe("a worker's slots", () => {
   test.each<[string, Partial<SlotLoad>]>([
     ["searches are short", { runMs: 20 }],
     ["calls wait for a slot at a provider", { callsWaiting: 1 }],
-    ["the event loop has no room", { utilization: 0.8 }],
+    ["the event loop has no room", { utilization: 0.9 }],
     ["the memory has no room", { heapShare: 0.7 }],
   ])("have no higher ceiling while %s", (_, load) => {
     const controller = new ConcurrencyController(1_000);
@@ -99,7 +99,7 @@ describe("a worker's slots", () => {
     const controller = risen();
     for (let round = 0; round < 10; round += 1) {
       decide(controller, (slots) => ({ ...waiting(slots), utilization: 0.99 }), 3);
-      decide(controller, (slots) => ({ ...waiting(slots), utilization: 0.8 }), 1);
+      decide(controller, (slots) => ({ ...waiting(slots), utilization: 0.9 }), 1);
     }
     expect(controller.slots).toBe(256);
   });

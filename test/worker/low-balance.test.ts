@@ -66,7 +66,8 @@ const endPauses = (organizationId: string) =>
     [organizationId],
   );
 
-test("a search that takes the balance below the threshold makes one event, and the next one comes after credit was added", async () => {
+/** Side by side, because each waits for maintenance. */
+test.concurrent("a search that takes the balance below the threshold makes one event, and the next one comes after credit was added", async () => {
   const { organization, organizationId, receiver, secret } = await organizationWithWebhook();
   await setBelow(organizationId, 100);
   expect((await service.search(organization.token, { keyword: "credit" })).status).toBe(200);
@@ -97,7 +98,7 @@ test("a search that takes the balance below the threshold makes one event, and t
   await receiver.close();
 });
 
-test("a threshold that is set above the balance makes an event at once; the same one, set again, does not", async () => {
+test.concurrent("a threshold that is set above the balance makes an event at once; the same one, set again, does not", async () => {
   const { organizationId, receiver } = await organizationWithWebhook();
   await setBelow(organizationId, 500);
   await service.until(async () => receiver.received.length === 1);

@@ -31,6 +31,8 @@ export type EngineSearch = CallOptions & {
 
 export type SourcedAnswer = EngineAnswer & {
   from: AnswerSource;
+  /** When the answer arrived, by Redis' clock; absent if no flight ended. */
+  atMs?: number;
   /** Absent where no provider was asked for it. */
   payable?: PayableCalls | undefined;
 };
@@ -90,7 +92,8 @@ const timedOutWaiting: EngineAnswer = {
 
 /**
  * Coalesces equal searches into one flight, first in this process, then across all workers. Each search is still settled
- * by itself. It shares an answer only if that arrived after it was enqueued, or at most SEARCH_CACHE_SECONDS before. A
+ * by itself. It shares an answer only if that arrived after it was enqueued, or at most SEARCH_CACHE_SECONDS before, and no longer
+ * before than its caller accepts (`maxAgeSeconds`). So with 0 it may join a call that runs already, as without a cache. A
  * failure is shared only with the searches that waited for that flight, and not if it was for lack of time.
  *
  * A query is in one of two states in this process:
@@ -106,18 +109,19 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
   const inFlight = new InFlightEntries<InFlight>();
 
   /** Counts the answer by its source. Only the search that made the calls has them, and their cost, in its trace. */
-  const withSource = ({ answer }: FlightResult, from: AnswerSource, payable?: PayableCalls): SourcedAnswer => {
+  const withSource = ({ answer, atMs }: FlightResult, from: AnswerSource, payable?: PayableCalls): SourcedAnswer => {
     if (answer.ok) metrics.answeredSearches.inc({ from });
-    if (from === "provider") return { ...answer, from, payable };
+    if (from === "provider") return { ...answer, from, atMs, payable };
     const { costMicroUsd } = answer.trace;
     if (answer.ok) metrics.providerCostSavedMicroUsd.inc({ from }, costMicroUsd);
-    return { ...answer, from, payable, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
+    return { ...answer, from, atMs, payable, trace: { ...answer.trace, calls: [], costMicroUsd: 0 } };
   };
 
   const search = async (request: EngineSearch): Promise<SourcedAnswer> => {
-    const { remainingMs, enqueuedAtMs, claim, disconnected, recorder } = request;
+    const { remainingMs, enqueuedAtMs, disconnected, claim, recorder, spans } = request;
     const deadlineAtMs = performance.now() + remainingMs;
-    const sinceMs = enqueuedAtMs - config.SEARCH_CACHE_SECONDS * 1_000;
+    const { maxAgeSeconds = Number.POSITIVE_INFINITY } = request.query;
+    const sinceMs = enqueuedAtMs - Math.min(config.SEARCH_CACHE_SECONDS, maxAgeSeconds) * 1_000;
     const sourceByAge = ({ atMs }: FlightResult) => (atMs >= enqueuedAtMs ? "shared" : "cache");
     const query = searchedPart(request.query);
     const fingerprint = queryFingerprint(query);
@@ -125,7 +129,8 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
       if (disconnected?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const started = startFlight(fly, inFlight, { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder });
+        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder, spans };
+        const started = startFlight(fly, inFlight, flight);
         disconnected?.addEventListener("abort", started.leave, { once: true });
         const own = await started.result;
         disconnected?.removeEventListener("abort", started.leave);
@@ -208,10 +213,9 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
     return undefined;
   };
 
-  const callProviders = async (flight: Flight, token: string): Promise<FlightResult> => {
-    const { query, deadlineAtMs, disconnected, recorder, claim } = flight;
-    const answer = await google.search(query, deadlineAtMs - performance.now(), { disconnected, recorder, claim });
-    const outOfTime = !answer.ok && (answer.outOfTime === true || disconnected.aborted);
+  const callProviders = async ({ query, deadlineAtMs, ...call }: Flight, token: string): Promise<FlightResult> => {
+    const answer = await google.search(query, deadlineAtMs - performance.now(), call);
+    const outOfTime = !answer.ok && (answer.outOfTime === true || call.disconnected.aborted);
     return { answer, flight: token, atMs: clock.nowMs(), isOwn: true, outOfTime };
   };
 

@@ -55,12 +55,8 @@ export async function storePlaceNames(
       await insertInBatches(names, options.onProgress, (batch) =>
         query(
           `insert into place_names (place_id, country_code, folded)
-           select * from unnest($1::bigint[], $2::text[], $3::text[])`,
-          [
-            batch.map(({ placeId }) => placeId),
-            batch.map(({ countryCode }) => countryCode),
-            batch.map(({ folded }) => folded),
-          ],
+           select * from json_to_recordset($1) r ("placeId" bigint, "countryCode" text, folded text)`,
+          [JSON.stringify(batch)],
         ),
       );
     },

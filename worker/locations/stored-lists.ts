@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import type { ListedLocation } from "./listed-location.ts";
 
@@ -17,27 +18,25 @@ const neighborsMax = 20_000;
 /** Sorts after every letter. */
 const lastCharacter = "\u{10ffff}";
 
-export type StoredList = { provider: string; locations: number; refreshedAt: Date };
+const listRow = rowOf({ provider: z.string(), locations: z.number(), refreshedAt: z.date() });
+export type StoredList = z.infer<typeof listRow>;
 export type StoredLocation = ListedLocation & { provider: string };
 type Named = { countryCode: string; firstPart: string };
 
-const listRow = z.object({ provider: z.string(), locations: z.number(), refreshed_at: z.date() });
-const locationRow = z.object({
+const locationRow = rowOf({
   provider: z.string(),
-  country_code: z.string(),
+  countryCode: z.string(),
   folded: z.string(),
   name: z.string(),
-  is_market: z.boolean(),
+  isMarket: z.boolean(),
 });
-const firstPartRow = z.object({ first_part: z.string() });
+const firstPartRow = rowOf({ firstPart: z.string() });
 
-const selectList = "select provider, locations, refreshed_at from location_lists where provider = $1";
+const selectLists = "select provider, locations, refreshed_at from location_lists";
 
 export async function readStoredLists(database: Database): Promise<StoredList[]> {
-  const { rows } = await database.query(
-    "select provider, locations, refreshed_at from location_lists order by provider",
-  );
-  return rows.map(toStoredList);
+  const { rows } = await database.query(`${selectLists} order by provider`);
+  return rows.map((row) => listRow.parse(row));
 }
 
 /** Records a change of a list in its transaction, with the list as it was and as it is. */
@@ -46,6 +45,8 @@ export type RecordList = (
   change: { before: StoredList | undefined; after: StoredList | undefined },
 ) => Promise<void>;
 
+type OnProgress = (stored: number) => Promise<void> | void;
+
 /**
  * Replaces the list of a provider in one transaction. The old list stays in force until it commits. Two refreshes of one list
  * run one after the other.
@@ -53,29 +54,16 @@ export type RecordList = (
 export async function storeList(
   database: Database,
   provider: string,
-  {
-    locations,
-    onProgress,
-    record,
-  }: {
-    locations: readonly ListedLocation[];
-    onProgress: (stored: number) => Promise<void> | void;
-    record?: RecordList | undefined;
-  },
+  list: { locations: readonly ListedLocation[]; onProgress: OnProgress; record?: RecordList | undefined },
 ): Promise<StoredList> {
+  const { locations, onProgress, record } = list;
   const insert = async (query: Run) => {
     await query("delete from locations where provider = $1", [provider]);
     await insertInBatches(locations, onProgress, (batch) =>
       query(
         `insert into locations (provider, country_code, folded, name, is_market)
-         select $1, * from unnest($2::text[], $3::text[], $4::text[], $5::boolean[])`,
-        [
-          provider,
-          batch.map(({ countryCode }) => countryCode),
-          batch.map(({ folded }) => folded),
-          batch.map(({ name }) => name),
-          batch.map(({ isMarket }) => isMarket),
-        ],
+         select $1, r.* from json_to_recordset($2) r ("countryCode" text, folded text, name text, "isMarket" boolean)`,
+        [provider, JSON.stringify(batch)],
       ),
     );
   };
@@ -89,7 +77,7 @@ export async function replaceList(
   list: { size: number; insert: (query: Run) => Promise<void>; record: RecordList | undefined },
 ): Promise<StoredList> {
   return unhurried(database, async (query, transaction) => {
-    const { rows: replaced } = await query(`${selectList} for update`, [provider]);
+    const { rows: replaced } = await query(`${selectLists} where provider = $1 for update`, [provider]);
     const { rows } = await query(
       `insert into location_lists (provider, locations) values ($1, $2)
        on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
@@ -97,7 +85,7 @@ export async function replaceList(
       [provider, list.size],
     );
     await list.insert(query);
-    const [before, after] = [replaced[0] && toStoredList(replaced[0]), toStoredList(rows[0])];
+    const [before, after] = [replaced[0] && listRow.parse(replaced[0]), listRow.parse(rows[0])];
     await list.record?.(transaction, { before, after });
     return after;
   });
@@ -106,7 +94,7 @@ export async function replaceList(
 /** Inserts rows by statements that each take a tenth of a second. */
 export async function insertInBatches<Row>(
   rows: readonly Row[],
-  onProgress: (stored: number) => Promise<void> | void,
+  onProgress: OnProgress,
   insert: (batch: readonly Row[]) => Promise<unknown>,
 ): Promise<void> {
   for (let start = 0; start < rows.length; start += rowsPerInsert) {
@@ -119,10 +107,10 @@ export async function insertInBatches<Row>(
 /** @returns whether there was a list. */
 export async function removeList(database: Database, provider: string, record?: RecordList): Promise<boolean> {
   return unhurried(database, async (query, transaction) => {
-    const { rows } = await query(`${selectList} for update`, [provider]);
+    const { rows } = await query(`${selectLists} where provider = $1 for update`, [provider]);
     if (!rows[0]) return false;
     await query("delete from location_lists where provider = $1", [provider]);
-    await record?.(transaction, { before: toStoredList(rows[0]), after: undefined });
+    await record?.(transaction, { before: listRow.parse(rows[0]), after: undefined });
     return true;
   });
 }
@@ -160,7 +148,7 @@ export async function findNamesakes(
            order by l.folded, l.name limit ${namesakesMax}`,
     values: [providers, countryCode, firstParts],
   });
-  return rows.map(toStoredLocation);
+  return rows.map((row) => locationRow.parse(row));
 }
 
 /** The first parts of all names in a country that begin with the same letter, folded. */
@@ -175,15 +163,5 @@ export async function findFirstParts(
      where provider = any($1) and country_code = $2 and folded >= $3 and folded < $4 limit ${neighborsMax}`,
     [providers, countryCode, initial, `${initial}${lastCharacter}`],
   );
-  return rows.map((row) => firstPartRow.parse(row).first_part);
-}
-
-function toStoredList(row: unknown): StoredList {
-  const { provider, locations, refreshed_at: refreshedAt } = listRow.parse(row);
-  return { provider, locations, refreshedAt };
-}
-
-function toStoredLocation(row: unknown): StoredLocation {
-  const { provider, country_code: countryCode, folded, name, is_market: isMarket } = locationRow.parse(row);
-  return { provider, countryCode, folded, name, isMarket };
+  return rows.map((row) => firstPartRow.parse(row).firstPart);
 }

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { LocationRow } from "../locations/listed-location.ts";
 import type { Failure } from "./provider.ts";
 
@@ -33,11 +33,6 @@ function holdsNothing(row: unknown): boolean {
   return row === undefined || row === null || row === "" || (isObject(row) && Object.keys(row).length === 0);
 }
 
-/** Ten times as many as the providers list today. */
-export const locationRowsMax = 2_000_000;
-/** A list in which more rows than this share are unreadable has changed its format. */
-const unreadableShareMax = 0.01;
-
 /** Parses a whole list, which is larger than any page. Only the operator's command does this, never a worker. */
 export function parseList(body: string): unknown {
   try {
@@ -47,8 +42,23 @@ export function parseList(body: string): unknown {
   }
 }
 
-/** The readable rows. An unreadable one is dropped, unless there are too many of them. */
-export function toLocationRows(list: readonly unknown[], rowSchema: z.ZodType<LocationRow>): LocationRow[] | Failure {
+/** Ten times as many as the providers list today. */
+const locationRowsMax = 2_000_000;
+/** A list in which more rows than this share are unreadable has changed its format. */
+const unreadableShareMax = 0.01;
+
+/**
+ * The readable rows of a list of locations. An unreadable one is dropped, unless there are too many of them.
+ * @param fields the names of a row's fields: its name, the code of its country, and its type.
+ */
+export function toLocationRows(
+  list: unknown,
+  [name, countryCode, type]: readonly [name: string, countryCode: string, type: string],
+): LocationRow[] | Failure {
+  if (!Array.isArray(list) || list.length > locationRowsMax) return { failure: "unreadable" };
+  const rowSchema = z
+    .object({ [name]: z.string(), [countryCode]: z.string().nullable(), [type]: z.string() })
+    .transform((row) => ({ name: row[name] ?? "", countryCode: row[countryCode] ?? "", type: row[type] ?? "" }));
   const rows = list.flatMap((row) => rowSchema.safeParse(row).data ?? []);
   const unreadable = list.length - rows.length;
   return unreadable > list.length * unreadableShareMax ? { failure: "unreadable" } : rows;

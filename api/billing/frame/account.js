@@ -1,23 +1,52 @@
-// The pages work without this script. It updates an open page, and makes charts usable by keyboard.
+// The pages work without this script. It updates an open page, answers forms and filters in place, and makes charts usable by
+// keyboard.
 
 const retryMs = 30_000;
 const copiedMs = 2_000;
 const newSections = new Map();
 // Opened details and the scroll position of wide tables survive the replacement of their section.
 const keptParts = "details, .scroll";
+// These forms lead to Stripe's page, and the playground has a script of its own.
+const formsThatLeave = /^\/(billing\/topup|billing\/auto-topup\/card|playground\/.*)$/;
+const searchField = 'input[type="search"], #search [name="keyword"]';
+let source;
+// The load of a page that is under way.
+let loading;
+let shownAddress = location.pathname + location.search;
 
+useLink();
+addEventListener("hashchange", useLink);
 follow();
 document.addEventListener("focusout", () => setTimeout(replaceSections));
 document.addEventListener("selectionchange", () => setTimeout(replaceSections));
 document.addEventListener("keydown", moveInChart);
+document.addEventListener("keydown", focusSearch);
+document.addEventListener("submit", sendInPlace);
+document.addEventListener("click", openInPlace);
+addEventListener("popstate", () => {
+  // Also an anchor of this page is such a move.
+  if (location.pathname + location.search === shownAddress) return;
+  if (loading) location.reload();
+  else void loadPage(location.href, {}, (page) => page.querySelector("h1"));
+});
 offerCopies(document);
 // The back button restores the old page, although its session may have ended.
 addEventListener("pageshow", ({ persisted }) => persisted && location.reload());
 
+/** Signs in with the one-time code in the fragment of a link. The code leaves the address first. */
+function useLink() {
+  const [, code] = /^#sign-in=([\w-]+)$/.exec(location.hash) ?? [];
+  if (code === undefined) return;
+  history.replaceState(undefined, "", location.pathname + location.search);
+  const form = document.querySelector("form.sign-in");
+  form?.append(Object.assign(document.createElement("input"), { type: "hidden", name: "code", value: code }));
+  form?.submit();
+}
+
 function follow() {
   const address = document.querySelector("[data-live]")?.dataset.live;
   if (!address) return;
-  const source = new EventSource(address);
+  source = new EventSource(address);
   source.addEventListener("open", () => showStatus("Live"));
   source.addEventListener("part", ({ data }) => {
     const { id, html } = JSON.parse(data);
@@ -25,11 +54,103 @@ function follow() {
     replaceSections();
   });
   source.addEventListener("over", () => location.replace("/billing"));
-  source.addEventListener("error", () => {
+  source.addEventListener("error", ({ target }) => {
     showStatus("Updates paused");
     // The browser reconnects a broken stream, but not a refused one.
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, retryMs);
+    if (target.readyState === EventSource.CLOSED) setTimeout(() => target === source && follow(), retryMs);
   });
+}
+
+/** `/` focuses the search of the page. */
+function focusSearch(event) {
+  const { key, target, altKey, ctrlKey, metaKey } = event;
+  if (key !== "/" || altKey || ctrlKey || metaKey || target.closest?.("input, select, textarea")) return;
+  const field = document.querySelector(searchField);
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+  field.select();
+}
+
+/** Answers a form of the account in place. The focus goes to what was wrong, what has changed, or the title of another page. */
+function sendInPlace(event) {
+  const { target: form, submitter } = event;
+  const action = new URL(form.action);
+  if (!form.closest("#content") || formsThatLeave.test(action.pathname)) return;
+  event.preventDefault();
+  const fields = new URLSearchParams(new FormData(form, submitter));
+  if (form.method === "post") {
+    void loadPage(form.action, { method: "POST", body: fields }, changed);
+    return;
+  }
+  action.search = fields;
+  const { name } = document.activeElement;
+  void loadPage(action.href, {}, (page) => page.querySelector(`[name="${CSS.escape(name ?? "")}"]`) ?? page.querySelector("h1"));
+}
+
+const changed = (page) =>
+  ["[aria-invalid]", '[role="alert"]', 'main [role="status"]:not(#live)', "h1"]
+    .map((kind) => page.querySelector(kind))
+    .find((element) => element);
+
+/** Opens a filter or another page of a list in place, and keeps the focus on it. */
+function openInPlace(event) {
+  const link = event.target.closest?.("#content :is(.switch, .pager, .find) a");
+  if (!link || event.button !== 0 || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  const { textContent: label } = link;
+  const isSame = (other) => other.textContent === label;
+  void loadPage(link.href, {}, (page) => [...page.querySelectorAll(".switch a, .pager a, .find a")].find(isSame) ?? page.querySelector("h1"));
+}
+
+/** Puts the page of a response in the place of this one. @param focused finds what gets the focus. */
+async function loadPage(address, request, focused) {
+  // A form that is on its way is not sent again, and a page that is on its way gives way to the next one.
+  if (loading?.isForm) return;
+  loading?.abort();
+  const own = Object.assign(new AbortController(), { isForm: request.method === "POST" });
+  loading = own;
+  document.querySelector("main").ariaBusy = "true";
+  try {
+    const response = await fetch(address, { ...request, signal: own.signal });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    showPage(page, response, request.method !== "POST" || response.redirected ? response.url + new URL(address).hash : undefined);
+    const focus = focused(document);
+    if (focus && !focus.matches("a, input, select, button")) focus.tabIndex = -1;
+    focus?.focus();
+  } catch {
+    if (own.signal.aborted) return;
+    // Whether the change was made is unknown, so it is not sent again.
+    if (request.method !== "POST") return location.assign(address);
+    const problem = document.createElement("p");
+    Object.assign(problem, { className: "notice warning", role: "alert", tabIndex: -1 });
+    problem.textContent = "The service did not answer. Reload the page to see whether the change was made.";
+    document.querySelector("main .head").after(problem);
+    problem.focus();
+  } finally {
+    if (loading === own) {
+      loading = undefined;
+      document.querySelector("main").ariaBusy = null;
+    }
+  }
+}
+
+/** @param address of the page; undefined if the form has no page of its own, so that the address stays. */
+function showPage(page, response, address) {
+  const [old, made] = [document, page].map((from) => from.querySelector(".frame") ?? from.querySelector("main"));
+  source?.close();
+  newSections.clear();
+  offerCopies(made);
+  old.replaceWith(made);
+  document.title = page.title;
+  if (address !== undefined && address !== location.href) {
+    const isSamePage = response.redirected && new URL(address).pathname === location.pathname;
+    history[isSamePage ? "replaceState" : "pushState"]({}, "", address);
+  }
+  shownAddress = location.pathname + location.search;
+  follow();
+  const seconds = Number.parseInt(response.headers.get("Refresh"), 10);
+  if (seconds > 0) setTimeout(() => location.replace("/billing"), seconds * 1_000);
 }
 
 function showStatus(text) {
@@ -68,7 +189,8 @@ function offerCopies(part) {
     const name = button.textContent;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      const { href, textContent } = document.getElementById(button.dataset.copy);
+      await navigator.clipboard.writeText(href ?? textContent);
       button.textContent = "Copied";
       setTimeout(() => {
         button.textContent = name;

@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
-import { narrowPage } from "./account-frame.ts";
+import { accountPages, narrowPage } from "./account-frame.ts";
 import { onlySearches, scopeMissing } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
@@ -13,8 +13,9 @@ const topUpPath = "/billing/topup";
 
 const paths = /^\/(billing|playground)($|\/)/;
 
-/** Whether errors of this path are sent as pages. */
-export const isBillingPath = (path: string) => paths.test(path);
+/** Whether the errors of a request are sent as pages: those of the account, and any address that a browser opened and that is unknown. */
+export const wantsErrorPage = ({ path, method, headers }: Request, { code }: CallerError): boolean =>
+  paths.test(path) || (code === "not_found" && method === "GET" && headers.accept?.includes("text/html") === true);
 
 // A person needs some seconds to read the page, and a service that recovers must not be flooded with reloads.
 const reloadAfterSecondsMin = 5;
@@ -58,7 +59,10 @@ const messages: Partial<Record<ErrorCode, Message>> = {
     "The request did not come from a page of your account. Go back to the page and try again.",
   ],
   unauthenticated: ["You are signed out", "Sign in again to continue."],
-  not_found: ["Page not found", "The address may be outdated or mistyped."],
+  not_found: [
+    "Page not found",
+    "The address may be outdated or mistyped, or what it showed may be deleted by now or belong to another account. These pages exist:",
+  ],
   method_not_allowed: ["Nothing to see here", "This address only accepts forms from your account."],
   rate_limited: [
     "Too many requests",
@@ -88,7 +92,12 @@ export function sendErrorPage(
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
-    body: messagePage(brand, { title, text: reloads ? `${text} This page reloads automatically.` : text, requestId }),
+    body: messagePage(brand, {
+      title,
+      text: reloads ? `${text} This page reloads automatically.` : text,
+      requestId,
+      isUnknown: error.code === "not_found" && error.details.reason === undefined,
+    }),
     reloadAfterSeconds: reloads ? Math.max(reloadAfterSecondsMin, retrySeconds) : undefined,
   });
 }
@@ -106,12 +115,16 @@ function paymentMessage(error: CallerError): Message {
 }
 
 /** A page with one message and a link to the account. */
-function messagePage(brand: Brand, message: { title: string; text: string; requestId: string }): Html {
-  const { title, text, requestId } = message;
+function messagePage(
+  brand: Brand,
+  message: { title: string; text: string; requestId: string; isUnknown: boolean },
+): Html {
+  const { title, text, requestId, isUnknown } = message;
   return narrowPage(
     brand,
     html`<h1>${title}</h1>
 <p>${text}</p>
+${isUnknown && html`<ul>${[...accountPages, { path: "/docs", label: "Reference" }].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
 <p><a class="button" href="/billing">Go to your account</a></p>
 <p class="aside">Request <code>${requestId}</code></p>`,
   );

@@ -119,7 +119,7 @@ function dayArea({ summary }: Period, { index, days }: Place, mark: Html): Html 
   const dayWidth = 100 / days;
   // One day of each chart is in the tab order; account.js moves between the days with arrow keys.
   return html`<g class="day" role="img" aria-label="${summary}" tabindex="${index === days - 1 ? 0 : -1}">
-<rect class="hit" x="${percent(dayWidth * index)}" width="${percent(dayWidth)}" y="0" height="100%"></rect>
+<rect class="hit" x="${percent(dayWidth * index)}" width="${percent(dayWidth)}" height="100%"/>
 ${mark}
 <text class="summary" x="100%" y="-10" aria-hidden="true">${summary}</text>
 </g>
@@ -133,8 +133,7 @@ function rectangles(bar: Bar, { index, days, top }: Place): Html {
   const kept = (bar.kept / top) * 100;
   const returned = (bar.returned / top) * 100;
   const rectangle = (kind: string, y: number, height: number) =>
-    height > 0 &&
-    html`<rect class="${kind}" x="${x}" width="${width}" y="${percent(y)}" height="${percent(height)}"></rect>`;
+    height > 0 && html`<rect class="${kind}" x="${x}" width="${width}" y="${percent(y)}" height="${percent(height)}"/>`;
   return html`${rectangle("kept", 100 - kept, kept)}${rectangle("returned", 100 - kept - returned, returned)}`;
 }
 
@@ -164,7 +163,7 @@ function dots(point: Point, { index, days, top }: Place, points: readonly Point[
     const value = point[name];
     return (
       value !== null &&
-      html`<circle class="${name}${isAlone && " alone"}" cx="${middleOf(index, days)}%" cy="${percent(100 - (value / top) * 100)}" r="4"></circle>`
+      html`<circle class="${name}${isAlone && " alone"}" cx="${middleOf(index, days)}%" cy="${percent(100 - (value / top) * 100)}" r="4"/>`
     );
   })}`;
 }
@@ -184,5 +183,6 @@ function dateLabels(periods: readonly Period[], y: number): Html {
   )}`;
 }
 
-const rounded = (value: number) => Math.round(value * 1_000) / 1_000;
+// A hundredth of a percent is less than a tenth of a pixel, and a chart has some hundred marks.
+const rounded = (value: number) => Math.round(value * 100) / 100;
 const percent = (value: number) => `${rounded(value)}%`;

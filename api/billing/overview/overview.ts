@@ -31,6 +31,7 @@ import { historyTable } from "../searches/history-table.ts";
 import { withSearches } from "../searches/history-view.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
+import { highlighted } from "../../pages/highlight.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { searchCode } from "../../search-samples.ts";
 
@@ -63,6 +64,10 @@ export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
 ${usageSection(activity.chart, view)}
 </section>`;
     const latest = latestSection(activity.latest, apiUrlOf(request, publicUrl));
+    const add = addCreditSection(addCredit, { name, organizationId });
+    const content = isNew(activity.latest) ? [latest, usage] : [usage, latest];
+    // Without credit for a search, credit is the next step.
+    const isShort = credit.availableMils < caller.plan.priceMils && !caller.suspended;
     return {
       path: "/billing",
       title: "Overview",
@@ -70,8 +75,7 @@ ${usageSection(activity.chart, view)}
       body: html`${await returnNotice(database, organizationId, back)}
 ${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
 ${creditSection(credit, activity.week)}
-${isNew(activity.latest) ? [latest, usage] : [usage, latest]}
-${addCreditSection(addCredit, { name, organizationId })}`,
+${isShort ? [add, ...content] : [...content, add]}`,
     };
   };
 }
@@ -180,10 +184,10 @@ function firstSearch(apiUrl: string): Html {
   return html`<div class="card first">
 <h2 id="latest-title">Make your first search</h2>
 <ol>
-<li>Put a token into a variable. This command prompts for it and does not show it:
+<li>Store a token in a variable. The command prompts for it without showing it:
 <pre tabindex="0" aria-label="Command that asks for the token"><code class="all">read -rs SERPMILL_TOKEN</code></pre></li>
 <li>Search:
-<div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">${searchCode("curl", apiUrl, { keyword: "coffee" })}</code></pre>
+<div class="snippet"><pre tabindex="0" aria-label="Command that searches"><code class="all" id="first-curl">${highlighted(searchCode("curl", apiUrl, { keyword: "coffee" }))}</code></pre>
 <button type="button" class="plain" data-copy="first-curl" hidden>Copy</button></div></li>
 </ol>
 <p class="aside">The search appears here immediately. The <a href="/docs">reference</a> describes every field. <a href="/billing/tokens">Tokens</a> for programs only need the scope <code>search</code>.</p>
@@ -204,7 +208,7 @@ ${spikeBanner(outlook)}
 ${outlook && availableMils >= caller.plan.priceMils && endText(outlook)}
 <dl>
 <div><dt>Balance</dt><dd>${amount(state.balanceMils)}</dd></div>
-<div><dt>Held now</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
+<div><dt>On hold</dt><dd>${amount(state.heldMils)} <span class="aside">for ${searches(state.searchesInFlight)}</span></dd></div>
 ${outlook && [pace("Last 24 hours", outlook.day, ""), pace("Last 7 days", outlook.week, " a day")]}
 </dl>
 </div>
@@ -237,7 +241,7 @@ function endText({ endsOn, searches: left }: Outlook): Html {
   const end = endsOn
     ? html`until about <time datetime="${endsOn}">${dateOf(new Date(endsOn))}</time>`
     : "for more than ten years";
-  return html`<p class="aside" title="At the larger pace of the last 24 hours and the last 7 days">Lasts ${end}, ≈ ${searches(left)}</p>`;
+  return html`<p class="aside" title="At the faster pace of the last 24 hours or the last 7 days">Lasts ${end}, ≈ ${searches(left)}</p>`;
 }
 
 const pace = (name: string, { searches: paid, mils }: Pace, unit: string): Html =>

@@ -122,7 +122,7 @@ ${chart(`${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`)}
 <p class="legend">${legend} <span>${isHours ? "Hours" : "Days"} are in UTC. ${allNotes.join(" ")}</span></p>
 <details>
 <summary>Show the numbers as a table</summary>
-<div class="scroll" role="region" aria-label="Usage as a table" tabindex="0"><table>
+<div class="scroll" role="region" aria-label="Usage as a table" tabindex="0"><table class="numbers">
 ${table}</table></div>
 </details>`;
 }
@@ -220,11 +220,12 @@ function figuresTable(
   figures: readonly DayFigures[],
   { isHours, hasToken }: { isHours: boolean; hasToken: boolean },
 ): Html {
-  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col" class="number">Searches</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back later</th><th scope="col" class="number">Net</th>${!hasToken && html`<th scope="col" class="number">Added</th>`}</tr></thead>
+  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col">Searches</th><th scope="col">Not charged</th><th scope="col">Charged</th><th scope="col">Credited back later</th><th scope="col">Net</th>${!hasToken && html`<th scope="col">Added</th>`}</tr></thead>
 <tbody>
 ${figures.toReversed().map(
   (period) =>
-    html`<tr><th scope="row"><time datetime="${period.day}">${labelOf(period.day)}</time></th><td class="number">${count(period.charges + period.refunds)}</td><td class="number">${count(period.refunds)}</td><td class="number">${amount(period.chargedMils)}</td><td class="number">${amount(period.reversedMils)}</td><td class="number">${amount(period.chargedMils - period.reversedMils)}</td>${!hasToken && html`<td class="number">${amount(period.grantedMils + period.correctedMils)}</td>`}</tr>
+    // Plain texts: with a tooltip for each amount, 90 days would weigh twice as much.
+    html`<tr><th scope="row">${labelOf(period.day)}</th><td>${count(period.charges + period.refunds)}</td><td>${count(period.refunds)}</td><td>${dollars(period.chargedMils)}</td><td>${dollars(period.reversedMils)}</td><td>${dollars(period.chargedMils - period.reversedMils)}</td>${!hasToken && html`<td>${dollars(period.grantedMils + period.correctedMils)}</td>`}</tr>
 `,
 )}</tbody>`;
 }
@@ -263,12 +264,12 @@ function durationsPoint({ day, measured, medianMs: median, p95Ms: p95 }: Duratio
 }
 
 function durationsTable(periods: readonly DurationFigures[], isHours: boolean): Html {
-  const cell = (ms: number | null) => html`<td class="number">${ms === null ? "–" : duration(ms)}</td>`;
-  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col" class="number">Searches measured</th><th scope="col" class="number">Median</th><th scope="col" class="number">95th percentile</th></tr></thead>
+  const cell = (ms: number | null) => html`<td>${ms === null ? "–" : duration(ms)}</td>`;
+  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col">Searches measured</th><th scope="col">Median</th><th scope="col">95th percentile</th></tr></thead>
 <tbody>
 ${periods.toReversed().map(
   ({ day, measured, medianMs, p95Ms }) =>
-    html`<tr><th scope="row"><time datetime="${day}">${labelOf(day)}</time></th><td class="number">${count(measured)}</td>${cell(medianMs)}${cell(p95Ms)}</tr>
+    html`<tr><th scope="row">${labelOf(day)}</th><td>${count(measured)}</td>${cell(medianMs)}${cell(p95Ms)}</tr>
 `,
 )}</tbody>`;
 }

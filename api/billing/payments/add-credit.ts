@@ -51,7 +51,7 @@ export function amountChoices(
   return html`<fieldset><legend>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
 ${amountsMils.map(
   (mils) =>
-    html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".00", "")}</span></label>
+    html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
 `,
 )}</fieldset>`;
 }

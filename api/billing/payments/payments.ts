@@ -88,19 +88,21 @@ function topupSection(
   return html`<section id="topups" aria-labelledby="topups-title">
 <div class="head"><h2 id="topups-title">Top-ups</h2></div>
 ${shown.length === 0 ? html`<p class="nothing">No ${before === undefined ? "top-ups yet" : "earlier top-ups"}.</p>` : topupTable(shown, hasReceipts)}
+${hasReceipts && shown.length > 0 && html`<p class="aside">A receipt confirms a payment; it is not a tax invoice. If you need an invoice, contact the operator of this service with the receipt.</p>`}
 ${(before !== undefined || older !== undefined) && html`<nav class="pager" aria-label="Pages of top-ups">${before !== undefined && html`<a class="button" href="/billing/payments">Newest</a>`} ${older !== undefined && html`<a class="button" href="/billing/payments?before=${older}">Older</a>`}</nav>`}
 </section>`;
 }
 
 function topupTable(topups: readonly ListedTopup[], hasReceipts: boolean): Html {
+  const proof = hasReceipts ? "Receipt" : "ID";
   return html`<div class="scroll" tabindex="0" role="group" aria-labelledby="topups-title"><table class="history stacked">
-<thead><tr><th scope="col">When (UTC)</th><th scope="col">How</th><th scope="col">Receipt</th><th scope="col" class="number">Amount</th></tr></thead>
+<thead><tr><th scope="col">When (UTC)</th><th scope="col">How</th><th scope="col">${proof}</th><th scope="col" class="number">Amount</th></tr></thead>
 <tbody>
 ${topups.map(
   ({ at, mils, grantId }) => html`<tr>
 <td class="when" data-label="When (UTC)">${timeElement(at, html`${dateOf(at)} <span>${timeOf(at)}</span>`)}</td>
-<td data-label="How">${isAutomatic(grantId) ? "Automatic" : "Manual"}</td>
-<td data-label="Receipt">${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
+<td data-label="How">${isAutomatic(grantId) ? "Automatic top-up" : "One-time payment"}</td>
+<td data-label="${proof}">${hasReceipts ? html`<a href="/billing/receipts/${grantId}" rel="noreferrer">Stripe receipt<span class="hidden"> of ${dayOf(at)}, ${timeOf(at)}</span></a>` : html`<code>${grantId}</code>`}</td>
 <td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>
 `,
@@ -152,7 +154,7 @@ export function handleTermsForm(parts: PaymentParts, offeredMils: readonly numbe
   };
 }
 
-const notAnAmount = "Expected an amount above zero with at most three decimals, such as 5 or 7.50.";
+const notAnAmount = "Enter an amount above zero with up to three decimals, such as 5 or 7.50.";
 
 function readTerms(
   form: URLSearchParams,
@@ -166,7 +168,7 @@ function readTerms(
   if (thresholdMils === 0) problems["threshold"] = notAnAmount;
   if (!amountsMils.includes(amountMils)) problems["mils"] = "Choose one of these amounts.";
   if (ceilingMils === 0) problems["ceiling"] = notAnAmount;
-  else if (ceilingMils < amountMils) problems["ceiling"] = "Expected at least the amount of one top-up.";
+  else if (ceilingMils < amountMils) problems["ceiling"] = "Enter at least the amount of one top-up.";
   const isValid = Object.keys(problems).length === 0;
   return { terms: isValid ? { thresholdMils, amountMils, ceilingMils } : undefined, problems };
 }
@@ -273,7 +275,7 @@ ${organizationField(organizationId)}
 <div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
 <div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, "Each time.")}
 ${problemOf(sent.problems, "mils")}</div>
-${field("ceiling", "At most a calendar month (UTC)", terms?.ceilingMils)}</div>
+${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
 <p class="aside">You allow us to charge this card without asking each time, until you switch it off. Payments that you make yourself do not count towards the ceiling.</p>
 <div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>
 ${autoTopup?.isOn === true && html`<button class="plain" form="switch-off">Switch off</button>`}</div>
@@ -290,7 +292,7 @@ function choices(offeredMils: readonly number[], terms: AutoTopupTerms | undefin
 const done = {
   on: "Automatic top-up is on.",
   off: "Automatic top-up is off. Your card is still saved.",
-  card_removed: "Your card is removed, and automatic top-up is off.",
+  card_removed: "Card removed, and automatic top-up is off.",
   card_cancelled: "No card was saved.",
   no_card: "Save a card first. Nothing was changed.",
 };
@@ -299,9 +301,7 @@ const messages = new Map<unknown, string>(Object.entries(done));
 /** The message for the address that a form or Stripe's page led back to. Only Stripe's webhook proves that a card was saved. */
 function messageOf(what: unknown, autoTopup: AutoTopup | undefined): string | undefined {
   if (what !== "card_saved") return messages.get(what);
-  return autoTopup?.card
-    ? "Your card is saved."
-    : "Stripe has not confirmed your card yet. Reload the page in a few seconds.";
+  return autoTopup?.card ? "Card saved." : "Stripe has not confirmed your card yet. Reload the page in a few seconds.";
 }
 
 /** Why automatic top-up is paused, and what the payer can do. */

@@ -84,17 +84,17 @@ function dayTable({ days }: Statement): Html {
   if (days.length === 0) return html`<p class="nothing">No entries in this month.</p>`;
   return html`<section aria-labelledby="days-title">
 <div class="head"><h2 id="days-title">Searches by day</h2></div>
-<div class="scroll" tabindex="0" role="group" aria-labelledby="days-title"><table class="history">
+<div class="scroll" tabindex="0" role="group" aria-labelledby="days-title"><table class="history stacked">
 <thead><tr><th scope="col">Day</th><th scope="col" class="number">Searches charged</th><th scope="col" class="number">Not charged</th><th scope="col" class="number">Charged</th><th scope="col" class="number">Credited back</th><th scope="col" class="number">Net</th></tr></thead>
 <tbody>
 ${days.map(
   (day) => html`<tr>
 <th scope="row"><time datetime="${day.day}">${dayOf(day.day)}</time></th>
-<td class="number">${count(day.charges)}</td>
-<td class="number">${count(day.refunds)}</td>
-<td class="number">${amount(day.chargedMils)}</td>
-<td class="number">${amount(day.reversedMils)}</td>
-<td class="number">${amount(day.chargedMils - day.reversedMils)}</td>
+<td class="number" data-label="Searches charged">${count(day.charges)}</td>
+<td class="number" data-label="Not charged">${count(day.refunds)}</td>
+<td class="number" data-label="Charged">${amount(day.chargedMils)}</td>
+<td class="number" data-label="Credited back">${amount(day.reversedMils)}</td>
+<td class="number" data-label="Net">${amount(day.chargedMils - day.reversedMils)}</td>
 </tr>
 `,
 )}</tbody>

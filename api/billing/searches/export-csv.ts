@@ -11,7 +11,7 @@ import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { type Entries, type HistoryView, readEntries, readHistoryView } from "./history-view.ts";
+import { type Entries, type LedgerView, readEntries, readLedgerView } from "./history-view.ts";
 
 const rowsMax = 100_000;
 // Few, so that a read takes Postgres about two milliseconds, and so that it always chooses the index.
@@ -47,7 +47,7 @@ export function sendCsvExport({ pages, database }: { pages: PageSender; database
   const read: ReadEntries = (organizationId, view) =>
     reads.run(() => readEntries(database, organizationId, view, rowsPerRead));
   return async ({ request, response, caller: { organizationId } }: AccountRequest) => {
-    const view = readHistoryView(request);
+    const view = readLedgerView(request);
     if (downloading.has(organizationId))
       throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
     if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
@@ -75,9 +75,9 @@ async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield* rest;
 }
 
-type ReadEntries = (organizationId: string, view: HistoryView) => Promise<Entries>;
+type ReadEntries = (organizationId: string, view: LedgerView) => Promise<Entries>;
 
-async function* csvChunks(read: ReadEntries, organizationId: string, view: HistoryView): AsyncGenerator<string> {
+async function* csvChunks(read: ReadEntries, organizationId: string, view: LedgerView): AsyncGenerator<string> {
   let before: string | undefined;
   let header = true;
   for (let rows = 0; rows < rowsMax; ) {

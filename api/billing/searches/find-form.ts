@@ -1,6 +1,6 @@
 import { html, type Html } from "../../pages/html.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
-import { type HistoryView, isFinding } from "./history-view.ts";
+import { type HistoryView, historyViewQuery, isNarrowed } from "./history-view.ts";
 
 /** A token by which searches can be found. */
 export interface FindableToken {
@@ -15,13 +15,34 @@ const tokensMax = 100;
 
 /** The form that finds searches. It is outside the live section, so that no input is lost. */
 export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
-  const { filter, find = "", tokenId } = view;
+  const { filter, find = "", tokenId, from = "", to = "" } = view;
   return html`<form class="find" role="search" action="/billing/searches">
 ${filter !== "all" && html`<input type="hidden" name="show" value="${filter}">`}
 <label>Keyword or request ID <input type="search" name="find" value="${find}" maxlength="${keywordCharactersMax}" autocomplete="off"></label>
 <label>Token <select name="token"><option value="">Any</option>${tokenOptions(tokens, tokenId)}</select></label>
-<button>Find</button>${isFinding(view) && html` <a class="button" href="/billing/searches">Show all</a>`}
+<label>From <input type="date" name="from" value="${from}"></label>
+<label>To <input type="date" name="to" value="${to}"></label>
+<button>Find</button>${isNarrowed(view) && html` <a class="button" href="/billing/searches">Show all</a>`}
+<p class="aside">Days are UTC: ${usualDays(new Date()).map((days) => daysLink(view, days))}</p>
 </form>`;
+}
+
+const dayMs = 86_400_000;
+
+/** Days that people often look at. */
+function usualDays(now: Date) {
+  const ago = (days: number) => new Date(now.getTime() - days * dayMs).toISOString().slice(0, 10);
+  return [
+    { label: "today", from: ago(0), to: ago(0) },
+    { label: "yesterday", from: ago(1), to: ago(1) },
+    { label: "last 7 days", from: ago(6), to: ago(0) },
+  ];
+}
+
+function daysLink(view: HistoryView, { label, from, to }: ReturnType<typeof usualDays>[number]): Html {
+  const current = from === view.from && to === view.to && html` aria-current="true"`;
+  const address = `/billing/searches?${historyViewQuery({ ...view, from, to, before: undefined })}`;
+  return html`<a href="${address}"${current}>${label}</a> `;
 }
 
 /** Options for the newest tokens and the chosen one. */

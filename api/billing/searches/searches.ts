@@ -3,7 +3,7 @@ import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
-import { type HistoryFilter, historyFilters } from "../../ledger/history.ts";
+import { type LoggedRefusal, readRefused } from "../../../shared/search-log/refused-searches.ts";
 import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
@@ -16,9 +16,17 @@ import {
   type HistoryView,
   historyViewQuery,
   isFinding,
+  isNarrowed,
+  isOfLedger,
+  isRequestId,
   readEntries,
   readHistoryView,
+  readLedgerView,
+  spanOf,
+  type ViewFilter,
+  viewFilters,
 } from "./history-view.ts";
+import { refusedTable } from "./refused.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -45,7 +53,7 @@ export function writeSearches(parts: SearchesParts) {
       path: "/billing/searches",
       title: "Searches",
       // Found searches stay: finding them again for each search that ends would cost more than the searches.
-      live: isFinding(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
+      live: isNarrowed(view) || !isOfLedger(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
       body: html`${findForm(view, tokens)}
 ${historySection(history, only === undefined)}`,
     };
@@ -55,11 +63,11 @@ ${historySection(history, only === undefined)}`,
 /** GET /billing/searches/live: the newest page as it changes. A person who reads an older page keeps it. */
 export function liveSearches(parts: SearchesParts) {
   return (request: Request): LiveSections => {
-    const view = readHistoryView(request);
+    const view = readLedgerView(request);
     return {
       ofCredit: () => [],
       ofLedger: async ({ caller }) => {
-        if (view.before !== undefined || isFinding(view)) return [];
+        if (view.before !== undefined || isNarrowed(view)) return [];
         return [{ id: "history", html: historySection(await readPage(parts, caller.organizationId, view), true) }];
       },
     };
@@ -71,6 +79,7 @@ interface History extends Entries {
   view: HistoryView;
   /** The figures of each whole day that has an entry on the page, by UTC day; none in a list of found searches. */
   days: Map<string, DayFigures>;
+  refused: LoggedRefusal[];
 }
 
 async function readPage(
@@ -78,23 +87,45 @@ async function readPage(
   organizationId: string,
   view: HistoryView,
 ): Promise<History> {
+  if (!isOfLedger(view)) return readRefusedPage({ database, longReads }, organizationId, view);
   const read = () => readEntries(database, organizationId, view, entriesPerPage);
   const page = await orPostgresUnavailable(isFinding(view) ? longReads.run(read) : read());
   const days = new Map<string, DayFigures>();
-  if (isFinding(view)) return { view, days, ...page };
+  const isSought = page.entries.length === 0 && isRequestId(view.find);
+  if (isSought) return readRefusedPage({ database, longReads }, organizationId, view);
+  if (isFinding(view)) return { view, days, refused: [], ...page };
   // One after the other: a page has few days, unless the organization searches seldom.
   for (const day of new Set(page.entries.map(utcDayOf))) {
     const [figures] = await orPostgresUnavailable(readLedgerDays(database, organizationId, { from: day, days: 1 }));
     if (figures) days.set(day, figures);
   }
-  return { view, days, ...page };
+  return { view, days, refused: [], ...page };
+}
+
+async function readRefusedPage(
+  { database, longReads }: SearchesParts,
+  organizationId: string,
+  view: HistoryView,
+): Promise<History> {
+  const wanted = { ...view, ...spanOf(view), limit: entriesPerPage + 1 };
+  const read = longReads.run(() => readRefused(database, organizationId, wanted));
+  const found = await orPostgresUnavailable(read);
+  const refused = found.slice(0, entriesPerPage);
+  const older = found.length > refused.length ? refused.at(-1)?.requestId : undefined;
+  return { view, days: new Map(), entries: [], refused, older, isCutShort: false };
 }
 
 function historySection(history: History, hasAccount: boolean): Html {
-  const { view, entries } = history;
+  const { view, entries, refused } = history;
+  const hasRows = entries.length + refused.length > 0;
+  const table =
+    refused.length > 0
+      ? refusedTable(refused)
+      : historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown));
   return html`<section id="history" aria-label="History">
-<div class="head"><nav class="switch" aria-label="Show">${historyFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
-${entries.length > 0 ? historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown)) : emptyMessage(history)}
+<div class="head"><nav class="switch" aria-label="Show">${viewFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && isOfLedger(view) && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
+${hasRows ? table : emptyMessage(history)}
+${!isOfLedger(view) && html`<p class="aside">Kept for seven days, with the valid fields of each query. If many are refused in one minute, the first ten are listed and the others counted.</p>`}
 ${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} searches. Older ones may also match.</p>`}
 ${pager(history)}
 </section>`;
@@ -108,7 +139,7 @@ function daySummary(day: DayFigures | undefined, shown: readonly SearchEntry[]):
   return html`On this page: ${searches(shown.length)}, ${amount(netMils)} net`;
 }
 
-function filterLink(filter: HistoryFilter, view: HistoryView): Html {
+function filterLink(filter: ViewFilter, view: HistoryView): Html {
   const current = filter === view.filter && html` aria-current="page"`;
   const address = `/billing/searches?${historyViewQuery({ ...view, filter, before: undefined })}`;
   return html`<a href="${address}"${current}>${filterLabels[filter]}</a>`;
@@ -120,12 +151,15 @@ function emptyMessage({ view, isCutShort }: History): Html {
 
 function emptyText(view: HistoryView, isCutShort: boolean): string {
   const { filter, before, find } = view;
-  if (find?.startsWith("req_")) return "No completed search has this ID.";
+  if (find?.startsWith("req_")) return "No completed or refused search has this ID.";
+  if (filter === "refused")
+    return isNarrowed(view) ? "Nothing found." : "No search was refused in the last seven days.";
   if (isFinding(view)) {
     if (isCutShort) return "Nothing found so far.";
     return "Nothing found. Only searches whose keyword is still in the search log can be found.";
   }
   if (before !== undefined) return "There are no older entries.";
+  if (isNarrowed(view)) return "There are no entries on these days.";
   if (filter === "all") return "No searches yet. The first one appears here when it ends.";
   return `There are no entries under “${filterLabels[filter]}”.`;
 }

@@ -27,8 +27,12 @@ export class CountedWindow {
   }
 }
 
-const pageRequestsMax = 60;
 const pageWindowSeconds = 60;
+
+/** Of page views, exports, forms and the like. */
+const ofPages = { keyPrefix: "pages:", requestsMax: 60 };
+/** Of suggestions: a person who types asks several times a second. */
+export const ofSuggestions = { keyPrefix: "pages:suggestions:", requestsMax: 300 };
 
 /**
  * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
@@ -36,13 +40,11 @@ const pageWindowSeconds = 60;
  */
 export class PageWindow {
   readonly #window: CountedWindow;
+  readonly #requestsMax: number;
 
-  constructor(redis: Redis) {
-    this.#window = new CountedWindow(redis, {
-      keyPrefix: "pages:",
-      requestsMax: pageRequestsMax,
-      windowSeconds: pageWindowSeconds,
-    });
+  constructor(redis: Redis, limits = ofPages) {
+    this.#window = new CountedWindow(redis, { ...limits, windowSeconds: pageWindowSeconds });
+    this.#requestsMax = limits.requestsMax;
   }
 
   /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
@@ -51,7 +53,7 @@ export class PageWindow {
     if (retryAfterMs === undefined) return;
     throw new CallerError("rate_limited", {
       reason: "pages",
-      limit: pageRequestsMax,
+      limit: this.#requestsMax,
       windowSeconds: pageWindowSeconds,
       retryAfterMs,
     });

@@ -4,6 +4,9 @@ import type { Redis } from "ioredis";
 
 export const sessionKeyOf = (idHash: string) => `session:${idHash}`;
 
+/** The hash of the token that a one-time code signs in. */
+export const signInCodeKeyOf = (codeHash: string) => `session:code:${codeHash}`;
+
 /** A sorted set: the ids of the newest playground searches of a session. It expires with the session. */
 export const sessionSearchesOf = (organizationId: string, idHash: string) => `{${organizationId}}:playground:${idHash}`;
 

@@ -13,6 +13,7 @@ import { narrowPage } from "../frame/account-frame.ts";
 import { CountedWindow, type PageWindow } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";
 import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
+import { redeemSignInCode, signInCodeMinutes } from "./sign-in-codes.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
@@ -21,7 +22,7 @@ import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
 /**
- * POST /billing/sign-in: exchanges a token for a session. All invalid tokens get the same answer; a valid one without the scopes
+ * POST /billing/sign-in: exchanges a token, or a code that the page's script found in the address, for a session. All invalid tokens get the same answer; a valid one without the scopes
  * `billing` and `search` gets another.
  */
 export function handleSignIn(parts: {
@@ -30,11 +31,12 @@ export function handleSignIn(parts: {
   pageWindow: PageWindow;
   pages: PageSender;
   brand: Brand;
+  redis: Redis;
   database: Database;
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, attempts, pageWindow, pages, brand, database, metrics, publicUrl } = parts;
+  const { sessions, attempts, pageWindow, pages, brand, redis, database, metrics, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
@@ -47,18 +49,17 @@ export function handleSignIn(parts: {
     }
     const form = await readForm(request);
     const next = nextOf(form);
-    const token = form.get("token")?.trim() ?? "";
-    const tokenHash = hashToken(token).toString("hex");
-    const caller = isTokenShaped(token)
+    const code = form.get("code");
+    const tokenHash = code === null ? hashOf(form.get("token") ?? "") : await redeemSignInCode(redis, code);
+    const caller = tokenHash
       ? await sessions.callerOf({ tokenHash }, response, "searches")
       : new CallerError("unauthenticated");
-    if (caller instanceof CallerError) {
+    if (!tokenHash || caller instanceof CallerError) {
       metrics.signIns.inc({ outcome: "refused" });
       requestScopeOf(response).logFields.outcome = "refused";
       response.setHeader("WWW-Authenticate", "Bearer");
-      const isValid = caller.details.reason === "scope";
-      const invalid = "This token is not valid. It may be mistyped, expired or revoked.";
-      return sendForm(401, isValid ? scopeMissing : invalid, next);
+      const isValid = caller instanceof CallerError && caller.details.reason === "scope";
+      return sendForm(401, isValid ? scopeMissing : code === null ? tokenInvalid : linkInvalid, next);
     }
     // Limits the sessions of an organization in Redis, however many networks they come from.
     await pageWindow.take(caller);
@@ -76,6 +77,11 @@ export function handleSignIn(parts: {
     response.writeHead(303, { Location: isOpen ? next : playgroundPath }).end();
   };
 }
+
+const hashOf = (token: string) => (isTokenShaped(token.trim()) ? hashToken(token.trim()).toString("hex") : undefined);
+
+const tokenInvalid = "This token is not valid. It may be mistyped, expired or revoked.";
+const linkInvalid = `This link has been used, or is older than ${signInCodeMinutes} minutes. Sign in with the token.`;
 
 const tooManyToday = {
   token: "This token has signed in too often today. Use another token, or try again tomorrow.",
@@ -104,10 +110,9 @@ export function handleSignOut(parts: {
   const { sessions, database, log, publicUrl } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
-    const signedIn = await readSignedIn(sessions, request, response, {
-      access: "searches",
-      presence: "idle",
-    }).catch(() => undefined);
+    const signedIn = await readSignedIn(sessions, request, response, { access: "searches", presence: "idle" }).catch(
+      () => undefined,
+    );
     const isEnded = await sessions.close(request, response);
     // One entry for each session, however many requests end it.
     if (isEnded && signedIn && !(signedIn instanceof CallerError)) {
@@ -142,6 +147,7 @@ export function signInPage(brand: Brand, { next, problem }: { next: string; prob
     brand,
     html`<h1>Sign in</h1>
 <p>Use one of your organization’s API tokens. You get the first one from the operator of this service.</p>
+<noscript><p>A link that signs in needs JavaScript. Without it, enter the token that was printed with the link.</p></noscript>
 <form class="sign-in" method="post" action="/billing/sign-in">
 ${problem !== undefined && html`<p id="problem" class="notice warning" role="alert">${problem}</p>`}
 <input type="hidden" name="next" value="${next}">

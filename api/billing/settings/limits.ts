@@ -21,7 +21,7 @@ ${limitFields(sent, limits)}
 </form></section>`;
 }
 
-const problem = "Expected dollars with up to three decimals, such as 25 or 0.505, or nothing for no limit.";
+const problem = "Enter US dollars with up to three decimals, such as 25 or 0.505, or leave the field empty.";
 
 /** The limits of an organization or a token in mils; null for none. */
 interface Limits {
@@ -31,16 +31,16 @@ interface Limits {
 
 /** The fields of both limits. */
 export function limitFields(sent: SentForm, { dayLimitMils, monthLimitMils }: Limits): Html {
-  const hint = "In dollars. Empty for no limit.";
-  return html`<div class="fields">${dollarsField(sent, { name: "day", label: "At most a day (UTC)", hint, mils: dayLimitMils })}
-${dollarsField(sent, { name: "month", label: "At most a calendar month (UTC)", hint, mils: monthLimitMils })}</div>`;
+  const hint = "In US dollars. Leave empty for no limit.";
+  return html`<div class="fields">${dollarsField(sent, { name: "day", label: "Daily limit (UTC)", hint, mils: dayLimitMils })}
+${dollarsField(sent, { name: "month", label: "Monthly limit (UTC)", hint, mils: monthLimitMils })}</div>`;
 }
 
 /** Messages for limits that are too high, by field. @param ownTokenId the token of the session. */
 export function limitProblems(excesses: readonly Excess[], ownTokenId: string): Record<string, string> {
   const problems = excesses.map(({ field, boundMils, tokenId }): [string, string] => {
     const whose = tokenId === ownTokenId ? "your current token" : "the token that created this one";
-    return [field, `Expected at most ${dollars(boundMils).slice(1)}, the limit of ${whose}.`];
+    return [field, `Enter at most ${dollars(boundMils)}, the limit of ${whose}.`];
   });
   return Object.fromEntries(problems);
 }

@@ -4,7 +4,8 @@ import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { listEvents, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
 import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
 import { readWebhook, type Webhook } from "../../../shared/webhooks/webhooks.ts";
-import { changeLimitsRecorded } from "../../organizations/audited-changes.ts";
+import { readKeptDays } from "../../../shared/credits/kept-answers.ts";
+import { changeKeptDaysRecorded, changeLimitsRecorded } from "../../organizations/audited-changes.ts";
 import { readOwnLimits } from "../../organizations/limits.ts";
 import {
   changeSecret,
@@ -34,19 +35,20 @@ const eventsShown = 10;
 export interface SettingsParts {
   account: AccountHandlers;
   database: Database;
-  config: Pick<Config, "WEBHOOK_TARGETS">;
+  config: Pick<Config, "WEBHOOK_TARGETS" | "KEPT_ANSWERS_DAYS">;
   /** Makes every API drop its cache of organizations and tokens. Best effort: the entries expire by themselves. */
   announce: () => Promise<void>;
 }
 
 /** Messages for the address that a form leads back to. */
 const done = {
-  limits: "The limits are saved.",
-  threshold: "The threshold is saved.",
-  address: "The webhook address is saved. Its secret has not changed.",
-  removed: "The webhook is removed. Waiting events will not be sent.",
+  limits: "Limits saved.",
+  threshold: "Threshold saved.",
+  kept: "Saved. Older answers are deleted within minutes.",
+  address: "Webhook address saved. Its secret has not changed.",
+  removed: "Webhook removed. Waiting events will not be sent.",
   test: "A test event is on its way.",
-  again: "The event is on its way again.",
+  again: "Event queued again.",
   gone: "This event cannot be sent again: it is older than 30 days, or the webhook was removed.",
   none: "There is no webhook. Set its address first.",
   many: "Your organization has reached its limit of 100 events in 24 hours.",
@@ -64,12 +66,13 @@ async function settingsView(
   { request, caller: { organizationId } }: PageRequest,
   { sent = newForm, secret }: { sent?: SentForm; secret?: string },
 ): Promise<AccountView> {
-  const [limits, thresholdMils, webhook, events] = await orPostgresUnavailable(
+  const [limits, thresholdMils, webhook, events, keptDays = 0] = await orPostgresUnavailable(
     Promise.all([
       readOwnLimits(database, "organization", organizationId),
       readThreshold(database, organizationId),
       readWebhook(database, organizationId),
       listEvents(database, organizationId, eventsShown),
+      readKeptDays(database, organizationId),
     ]),
   );
   const isOff = config.WEBHOOK_TARGETS === "none";
@@ -83,10 +86,11 @@ ${limits && limitsSection(limits, sent)}
 <p class="aside">The overview shows a warning while the balance is below this amount. Your webhook receives an event when the balance falls below it.</p></div>
 <form class="form" method="post" action="/billing/settings/low-balance">
 ${organizationField(organizationId)}
-${dollarsField(sent, { name: "dollars", label: "Threshold in US dollars", hint: "Such as 5 or 7.50. Empty for none.", mils: thresholdMils })}
+${dollarsField(sent, { name: "dollars", label: "Threshold in US dollars", hint: "For example 5 or 7.50. Leave empty for no warning.", mils: thresholdMils })}
 <button>Save</button>
 </form>
 </section>
+${config.KEPT_ANSWERS_DAYS > 0 && keptSection(organizationId, sent, { keptDays, daysMax: config.KEPT_ANSWERS_DAYS })}
 ${webhookSection({ organizationId, webhook, events, sent, secret, isOff })}`,
   };
 }
@@ -114,7 +118,40 @@ export function handleLimitsForm(parts: SettingsParts) {
   };
 }
 
-const notAThreshold = "Expected an amount above zero with at most three decimals, such as 5 or 7.50, or nothing.";
+function keptSection(
+  organizationId: string,
+  sent: SentForm,
+  { keptDays, daysMax }: { keptDays: number; daysMax: number },
+): Html {
+  const attributes = html` inputmode="numeric" maxlength="2"`;
+  return html`<section class="setting" aria-labelledby="kept-title">
+<div class="intro"><h2 id="kept-title">Kept answers</h2>
+<p class="aside">Answers that you have paid for can be kept, so that a later search with <code>maxAgeSeconds</code> finds them. Without this, nothing of an answer is kept, except for a day under an Idempotency-Key.</p></div>
+<form class="form" method="post" action="/billing/settings/kept-answers">
+${organizationField(organizationId)}
+${textField(sent, { name: "days", label: "Days", hint: `0 to ${daysMax}. 0 keeps nothing.`, value: String(keptDays), attributes })}
+<button>Save days</button>
+</form>
+</section>`;
+}
+
+/** POST /billing/settings/kept-answers: for how many days answers are kept. */
+export function handleKeptAnswersForm(parts: SettingsParts) {
+  const daysMax = parts.config.KEPT_ANSWERS_DAYS;
+  return async (asked: FormRequest): Promise<void> => {
+    const text = (asked.form.get("days") ?? "").trim();
+    const days = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(days <= daysMax)) return refuse(parts, asked, { days: `Enter a whole number from 0 to ${daysMax}.` });
+    await changeAccount(parts.database, asked, (transaction, changer) =>
+      changeKeptDaysRecorded(transaction, changer, asked.caller.organizationId, days),
+    );
+    await parts.announce();
+    leadBack(asked, "kept");
+  };
+}
+
+const notAThreshold =
+  "Enter an amount above zero with up to three decimals, such as 5 or 7.50, or leave the field empty.";
 
 /** POST /billing/settings/low-balance: sets the threshold, or removes it with an empty field. */
 export function handleLowBalanceForm(parts: SettingsParts) {

@@ -32,7 +32,7 @@ import { html, type Html } from "../../pages/html.ts";
 export function writeToken({ database }: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { query, params } = asked.request;
-    const notice = statusNotice(query.saved === undefined ? undefined : "The limits are saved.");
+    const notice = statusNotice(query.saved === undefined ? undefined : "Limits saved.");
     return tokenView(database, asked, { id: params["tokenId"], sent: newForm, notice });
   };
 }
@@ -97,10 +97,10 @@ const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a we
 /** The form has the id of the successor, so that it creates one however often it is sent. */
 function rotation({ organizationId, token: { tokenId } }: TokenDetails, { problems }: SentForm): Html {
   return html`<section class="setting" aria-labelledby="rotate-title"><div class="intro"><h2 id="rotate-title">Rotate</h2>
-<p class="aside">A new token with the same name, scopes, limits and expiry takes the place of this one. Until this one ends, both work, and each has the limits for itself.</p></div>
+<p class="aside">A new token with the same name, scopes, limits and expiry replaces this one. Until this one expires, both work, each with its own limits.</p></div>
 <form class="form" method="post" action="/billing/tokens/rotate">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}"><input type="hidden" name="id" value="${newId("tok")}">
-<div class="field"><label for="ends">This token ends</label>
+<div class="field"><label for="ends">This token expires</label>
 <select id="ends" name="ends"${problems.rotate !== undefined && html` aria-invalid="true" aria-describedby="rotate-problem"`}>${Object.entries(overlaps).map(([seconds, label]) => html`<option value="${seconds}"${seconds === "86400" && html` selected`}>${label}</option>`)}</select>
 ${problemOf(problems, "rotate")}</div>
 <button>Rotate</button>
@@ -123,7 +123,7 @@ export function handleRotateForm(parts: TokenParts & { redis: Redis }) {
     if ((await window.take(caller.organizationId)) !== undefined) return refuse(429, tooManyNewTokens);
     const endsAt = new Date(Date.now() + Number(overlap) * 1_000);
     const made = await changeToken(parts, asked, id, async (transaction, changer, token) => {
-      if (!token.isValid) return { refused: "This token has ended. Create another one." };
+      if (!token.isValid) return { refused: "This token has expired. Create another one." };
       const { name, dayLimitMils, monthLimitMils, expiresAt } = token;
       const limits = { dayMils: dayLimitMils, monthMils: monthLimitMils };
       const scopes = allScopes.filter((scope) => token.scopes.includes(scope));
@@ -136,7 +136,7 @@ export function handleRotateForm(parts: TokenParts & { redis: Redis }) {
     if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));
     if ("refused" in made) return refuse(409, made.refused);
     const { issued, endedAt } = made;
-    const note = html`It takes the place of <a href="/billing/tokens/${id}">the old one</a>, which ends on <time datetime="${endedAt.toISOString()}">${momentOf(endedAt)}</time>.`;
+    const note = html`It replaces <a href="/billing/tokens/${id}">the old one</a>, which ends on <time datetime="${endedAt.toISOString()}">${momentOf(endedAt)}</time>.`;
     parts.account.send(asked, 200, newTokenPage(issued, note));
   };
 }
@@ -145,7 +145,7 @@ function revocation({ organizationId, token, isOwn, descendants }: TokenDetails)
   return html`<section class="setting" aria-labelledby="revoke-title"><div class="intro"><h2 id="revoke-title">Revoke</h2>
 <p class="aside">For a token that leaked or is no longer used.</p></div>
 <details><summary class="danger">Revoke “${nameOf(token)}”</summary>
-<form method="post" action="/billing/tokens/revoke">
+<form id="revoke" method="post" action="/billing/tokens/revoke">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${token.tokenId}">
 <p>Every API refuses the token within two seconds. This cannot be undone.${isOwn && " You are signed in with this token, so your session ends too."}</p>
 ${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Revoke permanently</button>

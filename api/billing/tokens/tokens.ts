@@ -50,7 +50,7 @@ export interface TokenParts {
 export function writeTokens(parts: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { revoked } = asked.request.query;
-    return listView(parts, asked, newForm, statusNotice(revoked === undefined ? undefined : "The token is revoked."));
+    return listView(parts, asked, newForm, statusNotice(revoked === undefined ? undefined : "Token revoked."));
   };
 }
 
@@ -169,7 +169,7 @@ function row(token: AccountToken, { use, ownTokenId }: TokenList, period: string
   const { tokenId, scopes, lastUsedAt } = token;
   const used = use.byToken.get(tokenId);
   return html`<tr>
-<th scope="row"><a href="/billing/tokens/${tokenId}">${nameOf(token)}</a>${tokenId === ownTokenId && html` <span class="tag">this session</span>`}<code>smk_…${token.last4}</code></th>
+<th scope="row"><a href="/billing/tokens/${tokenId}">${nameOf(token)}</a>${tokenId === ownTokenId && html` <span class="tag">this session</span>`}<code>smk_…${token.last4}</code>${token.isValid && html` <a class="aside" href="/billing/tokens/${tokenId}#revoke">Revoke<span class="hidden"> “${nameOf(token)}”</span></a>`}</th>
 <td data-label="Scopes"><span>${scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</span></td>
 <td data-label="Last used">${lastUsedAt ? time(lastUsedAt) : "Never"}</td>
 <td data-label="Expires"><span>${endOf(token)}</span></td>
@@ -207,7 +207,7 @@ const scopeLabels: Record<Scope, [name: string, rights: string]> = {
     "POST /v1/serp/search, searches over MCP, and the playground with its own searches. Spends credit.",
   ],
   usage: ["Usage", "GET /v1/usage, and usage over MCP."],
-  billing: ["Account", "Sign in here, read everything, create and revoke tokens, set limits, add credit."],
+  billing: ["Billing", "Sign in here, read everything, create and revoke tokens, set limits, add credit."],
   door: ["Door", "Searches at a door, with the token in the address. No other scope, and a daily limit."],
 };
 
@@ -267,7 +267,7 @@ function problemsOfTerms(
   if (isOfDoor && scopes.length > 1) problems["scope"] = "A token for the address of a door can have no other scope.";
   if (isOfDoor && dayMils === null) problems["day"] = dayLimitRequired;
   if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
-    problems["expires"] = `Expected a time until ${dateOf(expiresAt)}, when your current token expires.`;
+    problems["expires"] = `Choose a time before ${dateOf(expiresAt)}, when your current token expires.`;
   const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, terms, session);
   return { ...limitProblems(excesses, session.tokenId), ...problems };
 }
@@ -293,7 +293,7 @@ const tokenFields = z.object({
 
 const expected: Record<string, string> = {
   id: "The form is incomplete. Reload the page and try again.",
-  name: `Expected a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
+  name: `Enter a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
   scope: "Choose at least one scope.",
   expires: "Choose one of these times.",
 };

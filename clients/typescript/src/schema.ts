@@ -63,6 +63,19 @@ export interface components {
              * @enum {string}
              */
             format?: "full" | "compact";
+            /**
+             * Format: int32
+             * @description The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search asks a provider, or the cache of the operator.
+             * @example 3600
+             */
+            maxAgeSeconds?: number;
+            /**
+             * @description Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider did. The price does not depend on it.
+             * @example [
+             *       "fetchedAt"
+             *     ]
+             */
+            include?: ("fetchedAt" | "answeredBy")[];
         };
         IdempotencyKey: string;
         /** @description The id of the request, equal to `X-Request-Id`. Name it when you report a problem. */
@@ -74,7 +87,7 @@ export interface components {
             query: components["schemas"]["Query"];
             /**
              * Format: int64
-             * @description Mils charged for this search: the plan's price, or 0 if an earlier request with the same Idempotency-Key has paid.
+             * @description Mils charged for this search: the plan's price, its cached price if a kept answer answered, or 0 if an earlier request with the same Idempotency-Key has paid.
              */
             creditsCharged: number;
             /**
@@ -82,6 +95,16 @@ export interface components {
              * @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches.
              */
             creditsRemaining: number;
+            /**
+             * Format: date-time
+             * @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it.
+             */
+            fetchedAt?: string;
+            /**
+             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
+             * @example serper
+             */
+            answeredBy?: string;
             /**
              * Format: int64
              * @description The engine's own estimate, or 0 if it gives none.
@@ -124,6 +147,13 @@ export interface components {
             targetDomain?: string;
             /** @description The types that the results are limited to, each once, in the order of the documentation. Missing if the search has none. */
             types?: ("organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other")[];
+            /**
+             * Format: int32
+             * @description The greatest age of the answer that was accepted. Missing if the request did not say.
+             */
+            maxAgeSeconds?: number;
+            /** @description The further fields that were asked for, each once. Missing if the search has none. */
+            include?: ("fetchedAt" | "answeredBy")[];
             /** @description What the engine searched instead of `keyword`, because it corrected the spelling. Missing if it searched `keyword`, or if the provider does not tell. */
             searchedKeyword?: string;
         };
@@ -191,7 +221,7 @@ export interface components {
             query: components["schemas"]["CompactQuery"];
             /**
              * Format: int64
-             * @description Mils charged for this search: the plan's price, or 0 if an earlier request with the same Idempotency-Key has paid.
+             * @description Mils charged for this search: the plan's price, its cached price if a kept answer answered, or 0 if an earlier request with the same Idempotency-Key has paid.
              */
             creditsCharged: number;
             /**
@@ -199,6 +229,16 @@ export interface components {
              * @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches.
              */
             creditsRemaining: number;
+            /**
+             * Format: date-time
+             * @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it.
+             */
+            fetchedAt?: string;
+            /**
+             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
+             * @example serper
+             */
+            answeredBy?: string;
             /**
              * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
              * @constant
@@ -239,6 +279,13 @@ export interface components {
              * @constant
              */
             format: "compact";
+            /**
+             * Format: int32
+             * @description The greatest age of the answer that was accepted. Missing if the request did not say.
+             */
+            maxAgeSeconds?: number;
+            /** @description The further fields that were asked for, each once. Missing if the search has none. */
+            include?: ("fetchedAt" | "answeredBy")[];
             /** @description What the engine searched instead of `keyword`, because it corrected the spelling. Missing if it searched `keyword`, or if the provider does not tell. */
             searchedKeyword?: string;
         };

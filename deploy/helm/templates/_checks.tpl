@@ -17,6 +17,9 @@
 {{- if and $settings.SENTINEL_USERNAME (not $values.secrets.sentinelPassword) }}
 {{- fail "secrets.sentinelPassword: expected true, because settings.SENTINEL_USERNAME is set" }}
 {{- end }}
+{{- if and $settings.OTEL_EXPORTER_OTLP_ENDPOINT $values.networkPolicy.enabled (not $values.networkPolicy.collector) }}
+{{- fail "networkPolicy.collector: expected rules of egress to the collector, because settings.OTEL_EXPORTER_OTLP_ENDPOINT is set" }}
+{{- end }}
 {{- $doors := $settings.COMPAT_DOORS | default "" | nospace | splitList "," }}
 {{- range $settings.COMPAT_HOSTS | default "" | nospace | lower | splitList "," | compact }}
 {{- if not (has (splitList "=" . | first) $doors) }}

@@ -10,6 +10,9 @@ REDIS_URL: REDIS_URL_{{ upper $component }}
 {{- if $root.Values.secrets.sentinelPassword }}
 SENTINEL_PASSWORD: SENTINEL_PASSWORD
 {{- end }}
+{{- if $root.Values.secrets.collectorHeaders }}
+OTEL_EXPORTER_OTLP_HEADERS: OTEL_EXPORTER_OTLP_HEADERS
+{{- end }}
 {{- end }}
 {{- if and (eq $component "api") $root.Values.payments }}
 STRIPE_SECRET_KEY: STRIPE_SECRET_KEY

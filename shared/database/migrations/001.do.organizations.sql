@@ -14,6 +14,8 @@ create table plans (
   -- Either one price for a search of any depth, or a price for each page of 10 results. Ten pages cost less than 2^53 mils.
   price_mils bigint,
   price_per_page_mils bigint,
+  -- What a search is charged that its organization's own kept answer answers; per page where the price is. Null: the whole price.
+  cached_price_mils bigint,
   -- The largest `depth` of a search. Null: the API's own maximum.
   max_depth integer,
   -- A token bucket admits `window_limit` requests in `window_seconds`.
@@ -31,6 +33,8 @@ create table plans (
   constraint plan_has_one_price check (num_nulls(price_mils, price_per_page_mils) = 1),
   constraint price_is_never_negative check (price_mils between 0 and 9007199254740991),
   constraint price_per_page_is_never_negative check (price_per_page_mils between 0 and 900719925474099),
+  -- A search holds its price. Its charge must not be more than that.
+  constraint cached_price_is_at_most_the_price check (cached_price_mils between 0 and coalesce(price_mils, price_per_page_mils)),
   constraint max_depth_is_a_depth check (max_depth between 1 and 100),
   constraint window_admits_at_least_one check (window_limit > 0 and window_seconds > 0),
   constraint concurrency_admits_at_least_one check (concurrency > 0),
@@ -61,6 +65,8 @@ create table organizations (
   spending_day date,
   day_began_with_mils bigint,
   month_began_with_mils bigint,
+  -- For so many days the payer wants the answers of its searches kept, at most as many as the operator allows.
+  kept_answer_days integer not null default 0,
   -- The time of the first payment. A grant by an operator does not count.
   first_topup_at timestamptz,
   created_at timestamptz not null default now(),
@@ -70,6 +76,7 @@ create table organizations (
   constraint organization_id_is_a_typeid check (id ~ '^org_[0-7][0-9a-z]{25}$'),
   constraint organization_has_a_name check (length(trim(name)) between 1 and 200),
   constraint balance_is_never_below_zero check (balance_mils between 0 and 9007199254740991),
+  constraint answers_are_kept_for_90_days_at_most check (kept_answer_days between 0 and 90),
   constraint version_counts_up_from_zero check (version >= 0),
   constraint limits_are_never_negative check (
     day_limit_mils between 0 and 9007199254740991 and month_limit_mils between 0 and 9007199254740991),

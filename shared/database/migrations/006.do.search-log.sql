@@ -28,10 +28,32 @@ create table search_log (
 -- For rows of a day without a partition: no batch fails because a partition is missing, or because the clock of a machine is wrong.
 create table search_log_rest partition of search_log default;
 
--- Makes the partitions of today and of the next seven days, and drops those whose rows are older than so many days. With 0 days
--- it makes none and removes all rows. It runs as the owner, since processes may not create and drop tables. It does not wait
--- for readers and writers: the next call, seconds later, tries again. Returns how many partitions it dropped.
-create function rotate_search_log(days integer) returns integer language plpgsql security definer
+-- Searches that were refused before they ran: no ledger entry and no refund has them. The caller decides how many there are, so a
+-- process writes at most ten rows a minute for an organization, and one that counts the others.
+create table refused_searches (
+  -- The time in the request id.
+  at timestamptz not null,
+  request_id text collate "C" not null,
+  organization_id text collate "C" not null,
+  token_id text collate "C" not null,
+  code text not null,
+  reason text,
+  -- What the caller was told, without tokens.
+  message text not null,
+  -- The valid fields of the query; null in a row that counts.
+  query jsonb,
+  -- 1, or how many were refused of which this row has the last one.
+  refusals integer not null,
+  primary key (organization_id, at, request_id)
+);
+
+-- Finds a request id of an unknown organization, and old rows.
+create index refused_searches_by_time on refused_searches (at);
+
+-- Makes the partitions of a table by days, of today and of the next seven days, and drops those whose rows are older than so many
+-- days. With 0 days it makes none and removes all rows. It runs as the owner, since processes may not create and drop tables. It does
+-- not wait for readers and writers: the next call, seconds later, tries again. Returns how many partitions it dropped.
+create function rotate_days(of_table text, days integer) returns integer language plpgsql security definer
 set search_path = public, pg_temp set lock_timeout = '100ms' as $$
 declare
   today date := utc_today();
@@ -42,32 +64,32 @@ declare
   name text;
   dropped integer := 0;
 begin
-  if days not between 0 and 400 then
-    raise exception 'the search log is kept for 0 to 400 days, not %', days using errcode = 'invalid_parameter_value';
+  if days not between 0 and 400 or of_table not in ('search_log', 'kept_answers') then
+    raise exception 'the search log and answers are kept for 0 to 400 days' using errcode = 'invalid_parameter_value';
   end if;
   for ahead in 0..7 loop
     exit when days = 0;
     day := today + ahead;
-    name := 'search_log_' || to_char(day, 'YYYYMMDD');
+    name := of_table || '_' || to_char(day, 'YYYYMMDD');
     continue when to_regclass(name) is not null;
     begins := day::timestamp at time zone 'UTC';
     ends := (day + 1)::timestamp at time zone 'UTC';
     -- Nothing is written to the rest between the move and the end of this transaction.
-    lock table search_log_rest in access exclusive mode;
-    execute format('create table %I (like search_log including all)', name);
-    execute format('with moved as (delete from search_log_rest where at >= %L and at < %L returning *)
-                    insert into %I select * from moved', begins, ends, name);
-    execute format('alter table search_log attach partition %I for values from (%L) to (%L)', name, begins, ends);
+    execute format('lock table %s_rest in access exclusive mode', of_table);
+    execute format('create table %I (like %s including all)', name, of_table);
+    execute format('with moved as (delete from %s_rest where at >= %L and at < %L returning *)
+                    insert into %I select * from moved', of_table, begins, ends, name);
+    execute format('alter table %s attach partition %I for values from (%L) to (%L)', of_table, name, begins, ends);
   end loop;
   for name in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent = 'search_log'::regclass and c.relname ~ '^search_log_\d{8}$'
+    where i.inhparent = of_table::regclass and c.relname ~ (of_table || '_\d{8}$')
       and (days = 0 or to_date(right(c.relname, 8), 'YYYYMMDD') < today - days)
   loop
     execute format('drop table %I', name);
     dropped := dropped + 1;
   end loop;
-  delete from search_log_rest where days = 0 or at < kept_since;
+  execute format('delete from %s_rest where $1 = 0 or at < $2', of_table) using days, kept_since;
   return dropped;
 exception when lock_not_available then
   return 0;

@@ -20,26 +20,32 @@ begin
   elsif exists (select from undelivered u where u.organization_id = organization) then
     return query select 'open', false, null::bigint;
   else
-    update organizations o set name = 'erased', erased_at = coalesce(o.erased_at, now()) where o.id = organization;
+    update organizations o set name = 'erased', kept_answer_days = 0, erased_at = coalesce(o.erased_at, now()) where o.id = organization;
     return query select 'erased', known.erased_at is null, known.balance_mils;
   end if;
 end $$;
 
 -- Erases one page of an organization whose erasure has begun: so many of its `tokens` (names and hashes), of its answers in one slot
--- (`answers_0` to `answers_3`), or of its logged `searches`, from the place `since` in their order (null: the first). Millions of rows
--- in one statement would take longer than a statement may. Returns how many rows it erased, and the place from which the next page
--- goes on, null after the last one. Without that place, each page would pass the remains of all pages before it.
+-- (`answers_0` to `answers_3`), of its `kept_answers`, or of its rows in `search_log` or `refused_searches`, from the place `since` in
+-- their order (null: the first). Millions of rows in one statement would take longer than a statement may. Returns how many rows it
+-- erased, and the place from which the next page goes on, null after the last one. Without that place, each page would pass the
+-- remains of all pages before it.
 create function erase_page(organization text, what text, since text, rows_max integer) returns table (erased bigint, next text)
 language plpgsql security definer set search_path = public, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
-  rows constant text := case what when 'searches' then 'search_log r where true'
+  rows constant text := case when what in ('search_log', 'refused_searches', 'kept_answers') then what || ' r where true'
     else format('answers r where r.slot = %s', right(what, 1)) end;
-  place constant text := case what when 'searches' then 'at' else 'key_hash' end;
-  kind constant text := case what when 'searches' then 'timestamptz' else 'text' end;
+  place constant text := case when what like 'answers%' then 'key_hash' else 'at' end;
+  kind constant text := case when what like 'answers%' then 'text' else 'timestamptz' end;
 begin
   if not exists (select from organizations o where o.id = organization and o.erased_at is not null) then
     raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  -- An answer that is being kept at this moment is waited for. From then on none is.
+  if what = 'kept_answers' then
+    perform lock_kept_answers(organization);
+    delete from kept_answer_bytes d where d.organization_id = organization;
   end if;
   if what = 'tokens' then
     -- These hashes are those of no token.

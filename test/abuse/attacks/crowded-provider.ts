@@ -48,7 +48,7 @@ export const crowdedFixedLimit = crowded(
   "4 calls at once each",
   { SERPER_CONCURRENCY: "4" },
   {
-    quick: { providerMs: 200, attackers: [3], depths: [30], searches: 4 },
+    quick: { providerMs: 300, attackers: [3], depths: [10], searches: 4 },
     full: { providerMs: 400, attackers: [1, 3, 10], depths: [10, 100], searches: 12 },
   },
 );

@@ -22,13 +22,14 @@ export const crowdedSignIns: Attack = {
   run: async (stack, strength) => {
     const { service } = stack;
     const attacker = await service.organization();
-    const before = await redisBytes(service.redis);
+    const sessions = async () => (await service.redis.keys("session:*")).length;
+    const [before, sessionsBefore] = [await redisBytes(service.redis), await sessions()];
     let outcomes: Outcome[] = [];
     const honest = await judgeHonestBeside(stack, async () => {
       outcomes = await callEach(attempts[strength], atOnce, (n) => signIn(stack, attacker, n));
     });
     const grownBytes = (await redisBytes(service.redis)) - before;
-    return [...judge(outcomes), await judgeSessions(stack, grownBytes), honest];
+    return [...judge(outcomes), judgeSessions((await sessions()) - sessionsBefore, grownBytes), honest];
   },
 };
 
@@ -67,11 +68,8 @@ function judge(outcomes: readonly Outcome[]): Finding[] {
   ];
 }
 
-async function judgeSessions({ service }: AttackStack, grownBytes: number): Promise<Finding> {
-  const sessions = (await service.redis.keys("session:*")).length;
-  return {
-    promised: `one token opens at most ${sessionsMax} sessions in a minute, and Redis grows by at most ${inMb(grownBytesMax)} MB`,
-    seen: `${sessions} sessions, ${inMb(grownBytes)} MB`,
-    held: sessions <= 2 * sessionsMax && grownBytes <= grownBytesMax,
-  };
-}
+const judgeSessions = (sessions: number, grownBytes: number): Finding => ({
+  promised: `one token opens at most ${sessionsMax} sessions in a minute, and Redis grows by at most ${inMb(grownBytesMax)} MB`,
+  seen: `${sessions} sessions, ${inMb(grownBytes)} MB`,
+  held: sessions <= 2 * sessionsMax && grownBytes <= grownBytesMax,
+});

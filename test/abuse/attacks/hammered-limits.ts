@@ -13,7 +13,7 @@ const priceMils = 5;
 const roomForSearches = 3;
 const inFlight = 32;
 const honestPerSecond = 5;
-// Four checks a second for each of two limits, ten key look-ups, four transactions for each honest search, and two API starts.
+// Four checks a second for each of two limits, ten key look-ups, four transactions for each honest search.
 const commitsPerSecondMax = 100;
 const lastsMs: Record<Strength, number> = { quick: 2_000, full: 20_000 };
 

@@ -17,8 +17,8 @@ const answerBytesMax = 2 * mib;
 const copyBytesMax = 1 * mib;
 const answerMsMax = 60_000;
 const pageBytes = 3.9 * mib;
-const inFlight: Record<Strength, number> = { quick: 4, full: 16 };
-const leftUnread: Record<Strength, number> = { quick: 20, full: 100 };
+const inFlight: Record<Strength, number> = { quick: 2, full: 16 };
+const leftUnread: Record<Strength, number> = { quick: 8, full: 100 };
 
 type Over = "REST" | "MCP";
 

@@ -23,7 +23,7 @@ export const keyedAnswers: Attack = {
     const organization = await service.organization({ creditMils: 1_000_000 });
     const before = await redisBytes(service.redis);
     const first = await searchUnderKeys(stack, organization, searches[strength]);
-    await service.rest();
+    await service.rest(organization.organizationId);
     const findings = [await judgeRedis(stack, organization, first.length)];
     if (strength === "full") {
       await sleep(rememberedMs); // The promise is about time; there is no event to wait for.

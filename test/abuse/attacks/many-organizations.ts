@@ -12,7 +12,7 @@ import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest
 
 const pageSize = 1_000; // As in worker/reconcile.ts.
 const resyncMsMax = 120_000;
-const organizationsCount: Record<Strength, number> = { quick: 2_500, full: 50_000 };
+const organizationsCount: Record<Strength, number> = { quick: 1_500, full: 50_000 };
 
 /** Redis loses everything beside more organizations than one maintenance run can store. */
 export const manyOrganizations: Attack = {

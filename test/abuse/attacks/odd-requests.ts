@@ -59,8 +59,11 @@ export const oddRequests: Attack = {
     const attacker = await stack.service.organization();
     const by = { url: stack.apiUrl, token: attacker.token };
     const [calls, errors] = [stack.provider.requests.length, stack.api.errors.length];
-    const outcomes: Record<string, string[]> = {};
-    for (const [what, bytes] of Object.entries(requestsOf(by))) outcomes[what] = await outcomesOf(by.url, bytes);
+    // Each on a connection of its own, at once: some wait until the service gives up on them.
+    const asking = Object.entries(requestsOf(by)).map(
+      async ([what, bytes]) => [what, await outcomesOf(by.url, bytes)] as const,
+    );
+    const outcomes = Object.fromEntries(await Promise.all(asking));
     const refusals = judgeRefusals(outcomes, stack.provider.requests.length - calls);
     return [refusals, ...(await judgeHalfClosed(stack, attacker, errors))];
   },

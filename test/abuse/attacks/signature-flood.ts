@@ -13,9 +13,9 @@ import { commitsOf } from "../judges/transactions.ts";
 
 const connections = 64;
 const grownBytesMax = 250 * 1_048_576;
-// Covers the start of an API, and maintenance that happens to do more during the flood, which is much beside a few events.
+// Covers new connections of the API, and maintenance that happens to do more during the flood, which is much beside a few events.
 const commitsShareMax: Record<Strength, number> = { quick: 0.5, full: 0.1 };
-const events: Record<Strength, number> = { quick: 200, full: 20_000 };
+const events: Record<Strength, number> = { quick: 100, full: 20_000 };
 const largestBytes = 64 * 1_024;
 
 /** Forged events: signatures of the right form, of many parts or absent; bodies of the maximum size, or larger. */

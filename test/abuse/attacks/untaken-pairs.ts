@@ -37,7 +37,7 @@ export const untakenPairs: Attack = {
     for (let pair = 0; pair < pairs[strength] && outcomes.at(-1) !== refused; pair += 1) {
       const paidBefore = standingIn(await kindsNow());
       outcomes.push(...(await leavePair(stack, attacker, `untaken ${pair}`)));
-      await service.rest();
+      await service.rest(attacker.organizationId);
       if (standingIn(await kindsNow()) > paidBefore) paidCalls += pages;
     }
     const asked = provider.requests.length - calls - paidCalls;

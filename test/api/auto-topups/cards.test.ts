@@ -49,7 +49,7 @@ test("a payer sees the saved card by brand and last digits, and nothing is on be
   await payer.switchOn({ threshold: "$7.5" });
   await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
   await payer.send("/off");
-  expect(await payer.page()).toContain('value="7.50"');
+  expect(await payer.page()).toContain('value="7.500"');
   expect(payer.chargedAtStripe()).toEqual([10]);
 });
 
@@ -107,7 +107,7 @@ test("the card of another customer, and of an organization that is unknown, is n
 });
 
 test.each([
-  { title: "a threshold of nothing", fields: { threshold: "0" }, says: "Expected an amount above zero" },
+  { title: "a threshold of nothing", fields: { threshold: "0" }, says: "Enter an amount above zero" },
   { title: "an amount that is not on offer", fields: { mils: "7000" }, says: "Choose one of these amounts." },
   { title: "a ceiling below the amount", fields: { ceiling: "9.99" }, says: "at least the amount of one top-up" },
   { title: "no number", fields: { ceiling: '"><script>' }, says: "&quot;&gt;&lt;script&gt;" },

@@ -53,7 +53,7 @@ test("a declined card is tried four times with growing pauses, and the page says
     hours.push(await hoursToNext(organizationId));
     const waiting = await payer.page();
     expect(waiting).not.toContain("Paused");
-    expect(waiting).toMatch(/The payment of \$10\.00 on .* failed, and nothing was charged\./);
+    expect(waiting).toMatch(/The payment of \$10\.000 on .* failed, and nothing was charged\./);
     expect(waiting).toContain("Your card has insufficient funds.");
     await endPauses(service, organizationId);
   }

@@ -44,7 +44,7 @@ test("a search that takes the balance below the threshold leads to one payment b
       "allowed_payment_method_types[0]": "card",
       confirm: "true",
       off_session: "true",
-      description: "10000 credits, automatic top-up",
+      description: "Credit of $10.000, automatic top-up",
       "metadata[serpmill_organization]": organizationId,
       "metadata[serpmill_mils]": "10000",
       "metadata[serpmill_auto_topup]": payment.id,
@@ -63,8 +63,8 @@ test("a search that takes the balance below the threshold leads to one payment b
   expect(JSON.stringify(entries)).not.toContain("4242");
 
   const page = await payer.page();
-  expect(page).toMatch(/>Automatic<[^]*\$10\.00/);
-  expect(page).toContain("Charged this month: $10.00 of at most $100.00.");
+  expect(page).toMatch(/>Automatic top-up<[^]*\$10\.000/);
+  expect(page).toContain("Charged this month: $10.000 of at most $100.000.");
   const receipt = await payer.person.get(`/billing/receipts/${intent?.id}`);
   expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
   const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => counted(outcome)));

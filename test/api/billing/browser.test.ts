@@ -58,7 +58,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
-    expect(await page.getByText("$1.00").count()).toBe(0);
+    expect(await page.getByText("$1.000").count()).toBe(0);
     expect(await person.context.storageState()).toMatchObject({ cookies: [], origins: [] });
   });
 
@@ -79,7 +79,76 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("link", { name: "Download CSV" }).click();
     expect((await downloading).suggestedFilename()).toBe("serpmill-refunded.csv");
     await page.getByRole("link", { name: "Newest" }).click();
+    await page.waitForURL((address) => !address.search.includes("before="));
     expect(await page.locator(".history code").allTextContents()).toEqual(newest);
+  });
+
+  test("forms and filters answer in place: the page is not loaded again, the focus goes to what changed, and back and forward work", async () => {
+    const person = await openPage();
+    const organization = await service.organization();
+    await signIn(person, organization);
+    const { page } = person;
+    const loads = () => page.evaluate("performance.timeOrigin");
+    const focused = (locator: ReturnType<typeof page.locator>) =>
+      service.until(() => locator.evaluate((element) => element.matches(":focus")));
+    await page.goto(`${url}/billing/settings`);
+    const loaded = await loads();
+    const threshold = page.getByLabel("Threshold in US dollars");
+    const save = page.locator("form", { has: threshold }).getByRole("button", { name: "Save", exact: true });
+    await threshold.fill("many");
+    await save.click();
+    await page.locator(".problem").waitFor();
+    await focused(threshold);
+    await threshold.fill("7.5");
+    await save.click();
+    await page.waitForURL(/\/billing\/settings\?done=/);
+    await focused(page.locator("main [role=status]"));
+    expect(await threshold.inputValue()).toBe("7.500");
+    expect(await loads()).toBe(loaded);
+
+    await page.goto(`${url}/billing/searches`);
+    const listed = await loads();
+    await page.keyboard.press("/");
+    await focused(page.getByRole("searchbox"));
+    await page.keyboard.type("tea");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/find=tea/);
+    await focused(page.getByRole("searchbox"));
+    await page.getByRole("link", { name: "Refused", exact: true }).click();
+    await page.waitForURL(/show=refused/);
+    await focused(page.getByRole("link", { name: "Refused", exact: true }));
+    await page.goBack();
+    await page.getByText("Only searches whose keyword").waitFor();
+    expect(page.url()).toMatch(/find=tea/);
+    await page.goBack();
+    await page.getByText("Credit added", { exact: true }).last().waitFor();
+    await live(person);
+    await page.goForward();
+    await page.getByText("Only searches whose keyword").waitFor();
+    expect(await page.title()).toBe("Searches · Serpmill");
+    expect(await loads()).toBe(listed);
+  });
+
+  test("an address that does not exist leads a browser to the pages that do, and a program gets the error", async () => {
+    const person = await openPage();
+    await person.page.goto(`${url}/bilings`);
+    await person.page.getByRole("heading", { name: "Page not found" }).waitFor();
+    await person.page.getByRole("link", { name: "Reference" }).waitFor();
+    await person.page.getByRole("link", { name: "Searches" }).click();
+    await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await service.send("/bilings")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
+  });
+
+  test("if the service does not answer a form, the page stays, says so, and does not send it again", async () => {
+    const person = await openPage();
+    await signIn(person, await service.organization());
+    const { page } = person;
+    await page.goto(`${url}/billing/settings`);
+    await page.route("**/billing/settings/low-balance", (route) => route.abort());
+    await page.getByLabel("Threshold in US dollars").fill("5");
+    await page.getByLabel("Threshold in US dollars").press("Enter");
+    await page.getByRole("alert").filter({ hasText: "The service did not answer" }).waitFor();
+    expect(await page.getByLabel("Threshold in US dollars").inputValue()).toBe("5");
   });
 
   test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
@@ -102,6 +171,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByText("Show the numbers as a table").click();
     expect(await page.getByRole("region", { name: "Usage as a table" }).getByRole("row").count()).toBe(31);
     await page.getByRole("link", { name: "90 days" }).click();
+    await page.waitForURL(/range=90d/);
     await page.getByRole("link", { name: "Dollars" }).click();
     await page.waitForURL(/measure=dollars&range=90d/);
     expect(await days.count()).toBe(90);
@@ -116,6 +186,43 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     );
     expect(await days.nth(88).locator("circle").first().isVisible()).toBe(true);
     expect(await days.nth(87).locator("circle:visible").count()).toBe(0);
+  });
+
+  test("a filter that is chosen while another one loads is the one that is shown", async () => {
+    const { page, ...person } = await openPage();
+    const organization = await organizationWithAMonth();
+    await signIn({ page, ...person }, organization);
+    const isChosen = Promise.withResolvers<void>();
+    await page.route(/range=90d/, async (route) => {
+      await isChosen.promise;
+      await route.continue().catch(() => undefined); // The page has cancelled it.
+    });
+    await page.getByRole("link", { name: "90 days" }).click();
+    await page.getByRole("link", { name: "Dollars" }).click();
+    await page.waitForURL(/measure=dollars/);
+    isChosen.resolve();
+    expect(await page.getByRole("link", { name: "Dollars" }).getAttribute("aria-current")).toBe("true");
+    await page.getByRole("link", { name: "Latency" }).click();
+    await page.waitForURL(/measure=latency/);
+    expect(page.url()).toContain("range=30d");
+  });
+
+  test("a statement shows every amount of a day on a phone, and on paper as a table without the navigation", async () => {
+    const person = await openPage({ width: 390 });
+    await signIn(person, await organizationWithAMonth());
+    const { page } = person;
+    await page.goto(`${url}/billing/statements/${new Date().toISOString().slice(0, 7)}`);
+    const cells = page.getByRole("group", { name: "Searches by day" }).locator("tbody tr").first().locator("td");
+    const places = () => cells.evaluateAll((found) => found.map((cell) => cell.getBoundingClientRect().toJSON()));
+    const onPhone = await places();
+    expect(onPhone).toHaveLength(5);
+    for (const { left, right } of onPhone) expect([left >= 0, right <= 390]).toEqual([true, true]);
+    // The width of A4 at 96 dots an inch, without margins.
+    await page.setViewportSize({ width: 718, height: 1_000 });
+    await page.emulateMedia({ media: "print" });
+    expect(new Set((await places()).map(({ top }) => top)).size).toBe(1);
+    expect(await page.getByRole("navigation", { name: "Account" }).isVisible()).toBe(false);
+    expect(await page.getByRole("link", { name: "Download CSV" }).isVisible()).toBe(false);
   });
 
   test("the open page ends the session when its token is revoked", async () => {

@@ -24,7 +24,7 @@ test("a new organization gets a line to copy with the real address, which become
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
-  expect(text).toContain(`--retry 3 ${service.apis[0]?.url}/v1/serp/search \\\n`);
+  expect(text).toContain(` ${service.apis[0]?.url}/v1/serp/search \\\n`);
   expect(text).not.toContain("Lasts until");
   const { events } = await visitor.follow();
   const { body } = await service.search(organization.token, { keyword: "coffee" });
@@ -33,6 +33,15 @@ test("a new organization gets a line to copy with the real address, which become
     expect(html).not.toContain("Make your first search");
     break;
   }
+});
+
+test("without credit for a search, adding credit comes before the first search; with credit, after everything else", async () => {
+  const order = async (creditMils: number) => {
+    const { text } = await (await signIn(service, await service.organization({ creditMils }))).get("/billing");
+    return [...text.matchAll(/id="(credit|add-credit|latest|usage)"/g)].map(([, id]) => id);
+  };
+  expect(await order(4)).toEqual(["credit", "add-credit", "latest", "usage"]);
+  expect(await order(5)).toEqual(["credit", "latest", "usage", "add-credit"]);
 });
 
 test("each range has its days or hours, whose numbers add up to those of the ledger", async () => {
@@ -76,7 +85,7 @@ test("an account sees when its credit ends, at the pace of a day that is far fro
   expect(days).toBeGreaterThan(46);
   expect(days).toBeLessThan(49);
   const words = text.replaceAll(/<[^>]*>/g, "").replaceAll(/\s+/g, " ");
-  expect(words).toContain("Last 24 hours40 searches for $0.20 Last 7 days7.4 searches a day for $0.037");
+  expect(words).toContain("Last 24 hours40 searches for $0.200 Last 7 days7.4 searches a day for $0.037");
   expect(words).toContain("40 searches were charged in the last 24 hours, instead of about 2 a day");
   const event = async () => {
     const { rows } = await service.database.query("select body from webhook_events where organization_id = $1", [

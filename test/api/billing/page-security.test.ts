@@ -26,7 +26,7 @@ const isAccount = (text: string) => text.includes('action="/billing/sign-out"');
 function expectPage({ headers }: Answer) {
   expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(headers.get("content-security-policy")).toBe(
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
+    "default-src 'none'; style-src 'self'; font-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; " +
       "frame-ancestors 'none'; base-uri 'none'",
   );
   expect(headers.get("x-content-type-options")).toBe("nosniff");
@@ -197,6 +197,7 @@ test("the page's files are cached permanently, because their addresses change wi
   const paths = [...text.matchAll(/(?:href|src)="(\/(?:billing|brand)\/[^"]+)"/g)].map(([, path]) => path ?? "");
   expect(paths).toEqual([
     expect.stringMatching(/^\/brand\/mark\.svg\?v=[0-9a-f]{16}$/),
+    expect.stringMatching(/^\/brand\/figtree\.woff2\?v=[0-9a-f]{16}$/),
     expect.stringMatching(/^\/brand\/brand\.css\?v=[0-9a-f]{16}$/),
     expect.stringMatching(/^\/billing\/account\.css\?v=[0-9a-f]{16}$/),
     expect.stringMatching(/^\/billing\/account\.js\?v=[0-9a-f]{16}$/),

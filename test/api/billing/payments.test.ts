@@ -49,8 +49,9 @@ test("a top-up has a link that leads to Stripe's receipt, asked for at each clic
   expect((await person.get("/billing/payments")).text).toContain("No top-ups yet.");
   const sessionId = await topUp(organizationId, 2_500);
   const { text } = await person.get("/billing/payments");
-  expect(inDollars(text)).toContain("$25.00");
+  expect(inDollars(text)).toContain("$25.000");
   expect(text).toContain(`href="/billing/receipts/${sessionId}"`);
+  expect(text).toMatch(/One-time payment[\s\S]*Stripe receipt[\s\S]*not a tax invoice/);
   stub.calls.length = 0;
   const answer = await person.get(`/billing/receipts/${sessionId}`);
   expect([answer.status, answer.headers.get("location")]).toEqual([
@@ -108,14 +109,14 @@ test("many top-ups are on pages of 25", async () => {
   );
   await backdateLedger(service.databaseUrl, organizationId, topups);
   const newest = inDollars((await person.get("/billing/payments")).text);
-  expect([newest.includes("$1.025"), newest.includes("$1.001"), newest.includes("$1.00<")]).toEqual([
+  expect([newest.includes("$1.025"), newest.includes("$1.001"), newest.includes("$1.000<")]).toEqual([
     true,
     true,
     false,
   ]);
   const older = /\/billing\/payments\?before=\d+/.exec(newest)?.[0] ?? "";
   const oldest = inDollars((await person.get(older)).text);
-  expect([oldest.includes("$1.00<"), oldest.includes("$1.001")]).toEqual([true, false]);
+  expect([oldest.includes("$1.000<"), oldest.includes("$1.001")]).toEqual([true, false]);
 });
 
 /** An organization since January with entries in January and February. */
@@ -146,7 +147,7 @@ test("a statement has opening balance, credit, net charges and closing balance, 
   const { status, text } = await person.get("/billing/statements/2026-02");
   expect(status).toBe(200);
   const shown = inDollars(text);
-  for (const amount of ["$9.995", "$25.00", "−$1.254", "$1.234", "$34.975"]) expect(shown).toContain(amount);
+  for (const amount of ["$9.995", "$25.000", "−$1.254", "$1.234", "$34.975"]) expect(shown).toContain(amount);
 
   const csv = await person.get("/billing/statements.csv?month=2026-02");
   expect(csv.headers.get("content-disposition")).toBe('attachment; filename="serpmill-statement-2026-02.csv"');

@@ -36,8 +36,12 @@ async function logged(token: string, keyword: string): Promise<string> {
 const open = [
   "get /billing/searches",
   "get /billing/searches/:requestId",
+  "get /billing/searches/:requestId/compare",
   "get /playground",
+  "get /playground/suggestions/language",
+  "get /playground/suggestions/location",
   "post /playground/search",
+  "post /playground/cancel",
   "post /billing/sign-in",
   "post /billing/sign-out",
 ];

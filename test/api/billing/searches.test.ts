@@ -61,6 +61,9 @@ async function past(
 }
 
 const idsIn = (text: string) => [...new Set([...text.matchAll(/req_[0-9a-z]{26}/g)].map(([id]) => id))];
+/** The ids of the searches that a page lists. */
+const linkedIn = (page: string) =>
+  [...page.matchAll(/href="\/billing\/searches\/(req_\w+)"/g)].map(([, id = ""]) => id);
 
 test("each search has its keyword, place, device, token and duration, on the page and in the CSV", async () => {
   const organization = await service.organization();
@@ -70,9 +73,7 @@ test("each search has its keyword, place, device, token and duration, on the pag
   const visitor = await signIn(service, organization);
   for (const path of ["/billing", "/billing/searches"]) {
     expect(readable((await visitor.get(path)).text)).toMatch(
-      new RegExp(
-        `garden pump Munich, Germany · German · mobile · 20 results Charged ${requestId} shop [\\d.]+ m?s −\\$0\\.005`,
-      ),
+      new RegExp(`garden pump Munich, Germany · German · mobile · 20 results Charged shop [\\d.]+ m?s −\\$0\\.005`),
     );
   }
   const [head, row, grant] = (await visitor.get("/billing/searches.csv")).text.split("\n");
@@ -81,6 +82,50 @@ test("each search has its keyword, place, device, token and duration, on the pag
     new RegExp(`,charged,${requestId},,-5,garden pump,Germany,German,mobile,"Munich,Germany",20,\\d+,shop$`),
   );
   expect(grant).toMatch(/,granted,grant_[^,]+,test,1000,,,,,,,,$/);
+});
+
+test("days, outcome, token and keyword narrow the list together, and stay in its addresses and its CSV", async () => {
+  const organization = await service.organization({ creditMils: 0 });
+  const at = (daysAgo: number) => Date.now() - daysAgo * 86_400_000;
+  const day = (daysAgo: number) => new Date(at(daysAgo)).toISOString().slice(0, 10);
+  const old = newId("req");
+  await backdateLedger(service.databaseUrl, organization.organizationId, [
+    { at: new Date(at(60)), kind: "grant", mils: 1_000 },
+    { at: new Date(at(40)), kind: "charge", mils: 5, requestId: old },
+  ]);
+  const today = await past(organization, { keyword: "tea" });
+  const other = await issueToken(service.database, organization.organizationId, { name: "other" });
+  const logged: string[] = [];
+  for (const daysAgo of [1, 2, 2, 3])
+    logged.push(await past(organization, { keyword: `tea ${logged.length}`, atMs: at(daysAgo) }));
+  const [yesterday = "", first = "", second = ""] = logged;
+  const ofOther = { ...organization, tokenId: other?.tokenId ?? "" };
+  const byOther = await past(ofOther, { keyword: "tea", atMs: at(2) });
+  const visitor = await signIn(service, organization);
+  const found = async (asked: Record<string, string>) => {
+    const wanted = new URLSearchParams(asked).toString();
+    const { text, status } = await visitor.get(`/billing/searches?${wanted}`);
+    const csv = await visitor.get(`/billing/searches.csv?${wanted}`);
+    expect([status, idsIn(csv.text)]).toEqual([200, linkedIn(text)]);
+    return linkedIn(text).toSorted();
+  };
+  const [from, to] = [day(2), day(2)];
+  expect(await found({ find: "tea", from, to })).toEqual([first, second, byOther].toSorted());
+  expect(await found({ token: organization.tokenId, from, to })).toEqual([first, second].toSorted());
+  expect(await found({ find: "tea", from: day(1) })).toEqual([yesterday, today].toSorted());
+  expect(await found({ find: "tea", to: day(4) })).toEqual([]);
+  // Without a keyword or a token the ledger is read, by the time of the charge: also what the log never had.
+  expect(await found({ from: day(41), to: day(39), find: "" })).toEqual([old]);
+  expect(await found({ from: day(39), to: day(1) })).toEqual([]);
+  expect(await found({ show: "refunded", from: day(0) })).toEqual([]);
+  // An id is found whatever the days.
+  expect(await found({ find: first, from: day(0) })).toEqual([first]);
+  const { text } = await visitor.get(`/billing/searches?find=tea&from=${from}&to=${to}&token=${organization.tokenId}`);
+  for (const link of text.matchAll(/href="([^"]+)">(?:Charged|Download CSV)</g))
+    expect(link[1]).toContain(`&amp;token=${organization.tokenId}&amp;from=${from}&amp;to=${to}`);
+  expect(text).toContain(`name="from" value="${from}"`);
+  for (const wrong of ["from=2026-02-30", "to=0001-01-01", "from=a"])
+    expect((await visitor.get(`/billing/searches?${wrong}`)).status).toBe(404);
 });
 
 test("a search is found by its request id, a part of its keyword, and its token, among entries of a filter", async () => {
@@ -95,7 +140,7 @@ test("a search is found by its request id, a part of its keyword, and its token,
     const { status, text } = await visitor.get(`/billing/searches?${wanted}`);
     expect(status).toBe(200);
     const csv = await visitor.get(`/billing/searches.csv?${wanted}`);
-    const ids = idsIn(text.replaceAll(/<form[\s\S]*?<\/form>/g, "").replaceAll(/(href|data-live)="[^"]*"/g, ""));
+    const ids = linkedIn(text);
     expect(idsIn(csv.text)).toEqual(ids);
     return ids;
   };
@@ -132,7 +177,7 @@ test("what is found is turned page by page, and no search is skipped or shown tw
   const seen: string[] = [];
   for (let path: string | undefined = "/billing/searches?find=word"; path !== undefined; ) {
     const { text } = await visitor.get(path);
-    seen.push(...[...text.matchAll(/<code>(req_\w+)/g)].map(([, id = ""]) => id));
+    seen.push(...linkedIn(text));
     path = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&");
   }
   expect(seen).toEqual(ids);
@@ -189,7 +234,7 @@ test("a search's page has its query, its charge, every element of its answer whi
   expect(kinds).toEqual(results.map(({ type, rank }: Result) => `${type.replaceAll("_", " ")} · ${rank}`));
   expect(new Set(kinds).size).toBeGreaterThan(10);
   expect(shown).not.toMatch(/sandbox|costMicroUsd/);
-  expect(await page(plain)).toContain("sent without an Idempotency-Key, so its answer was not kept");
+  expect(await page(plain)).toContain("sent without an Idempotency-Key, and its answer is not kept, or no longer");
 });
 
 test("a search that was not charged says why, and one that was credited back has both entries", async () => {
@@ -200,7 +245,9 @@ test("a search that was not charged says why, and one that was credited back has
   await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
   const visitor = await signIn(service, organization);
   const page = async (id: string) => readable((await visitor.get(`/billing/searches/${id}`)).text);
-  expect(await page(failed)).toContain("Not charged $0.00 The search provider failed.");
+  expect(await page(failed)).toContain(
+    "Not charged $0.000 The search provider is down or overloaded. Search again in a few minutes.",
+  );
   expect(await page(charged)).toMatch(
     /Credited back .*was not confirmed\. .*Charge −\$0\.005 .*Credited back \+ ?\$0\.005 \$1\.00/,
   );
@@ -268,7 +315,7 @@ test("the history has a heading for each UTC day, with the searches and dollars 
   await backdateLedger(service.databaseUrl, organization.organizationId, [
     { at: new Date("2026-03-01T08:00Z"), kind: "grant", mils: 1_000 },
     ...charges("2026-03-01", 30),
-    { at: new Date("2026-03-02T00:00Z"), kind: "refund", reason: "engine_error" },
+    { at: new Date("2026-03-02T00:00Z"), kind: "refund", reason: "provider_unavailable" },
     { at: new Date("2026-03-02T23:59:59Z"), kind: "charge", mils: 7, requestId: credited },
     {
       at: new Date("2026-03-03T00:00Z"),
@@ -283,7 +330,7 @@ test("the history has a heading for each UTC day, with the searches and dollars 
   const first = (await visitor.get("/billing/searches")).text;
   const march3 = "3 Mar 2026 Whole day: 4 searches, $0.013 net";
   const march2 = "2 Mar 2026 Whole day: 2 searches, $0.007 net";
-  const march1 = "1 Mar 2026 Whole day: 30 searches, $0.15 net";
+  const march1 = "1 Mar 2026 Whole day: 30 searches, $0.150 net";
   expect(daysOn(first)).toEqual([
     [march3, 4],
     [march2, 2],

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newToken, revokeToken } from "../../../api/tokens/tokens.ts";
+import { createSignInCode } from "../../../api/billing/session/sign-in-codes.ts";
+import { hashToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
@@ -77,6 +78,33 @@ test("the session id is random, and its cookie is HttpOnly and SameSite=Strict",
   const before = idOf(visitor);
   await visitor.signIn(organization.token);
   expect(idOf(visitor)).not.toBe(before);
+});
+
+test("a code of a link signs in once, for ten minutes, only from our own page, and only while its token is valid", async () => {
+  const organization = await service.organization();
+  const tokenHash = hashToken(organization.token).toString("hex");
+  const newCode = async () => (await createSignInCode(service.redis, tokenHash)).replace("#sign-in=", "");
+  const use = (code: string, headers = ownForm) =>
+    someone().post("/billing/sign-in", { code, next: "/playground" }, headers);
+  const code = await newCode();
+  const [key = "", ...others] = await service.redis.keys("session:code:*");
+  expect([others, await service.redis.ttl(key)]).toEqual([[], 600]);
+  expect(await everythingInRedis(service.redis)).not.toContain(code);
+  expect((await use(code, { "sec-fetch-site": "cross-site" })).status).toBe(400);
+  const answers = await Promise.all([1, 2, 3].map(() => use(code)));
+  expect(answers.filter(({ status }) => status === 401)).toHaveLength(2);
+  expect(answers.find(({ status }) => status === 303)?.headers.get("location")).toBe("/playground");
+  for (const wrong of [code, "", "a".repeat(43), `${await newCode()}a`, organization.token]) {
+    const { status, text } = await use(wrong);
+    expect([status, text.includes("This link has been used, or is older than 10 minutes.")]).toEqual([401, true]);
+  }
+  const guesser = someone();
+  const guesses = Array.from({ length: 11 }, (_, guess) => guesser.post("/billing/sign-in", { code: String(guess) }));
+  expect((await Promise.all(guesses)).filter(({ status }) => status === 429)).toHaveLength(1);
+  const late = await newCode();
+  await revokeToken(service.database, organization.tokenId);
+  await service.until(async () => (await service.search(organization.token, { keyword: "a" })).status === 401);
+  expect((await use(late)).status).toBe(401);
 });
 
 test("over https the cookie is Secure, and no other host of the site can set it", async () => {

@@ -38,9 +38,9 @@ test("a threshold is saved in dollars; while the balance is below it, the overvi
   expect((await person.get("/billing")).text).toContain('<div id="low-balance"></div>');
   const saved = await send("low-balance", { dollars: " $7.5 " });
   expect([saved.status, saved.headers.get("location")]).toEqual([303, "/billing/settings?done=threshold"]);
-  expect(await settings()).toContain('value="7.50"');
+  expect(await settings()).toContain('value="7.500"');
   const overview = (await person.get("/billing")).text.replaceAll(/<\/?data[^>]*>/g, "");
-  expect(overview).toContain("Your balance of $6.50 is below your threshold of $7.50.");
+  expect(overview).toContain("Your balance of $6.500 is below your threshold of $7.500.");
   await send("low-balance", { dollars: "6.5" });
   expect((await person.get("/billing")).text).toContain('<div id="low-balance"></div>');
   await send("low-balance", { dollars: "" });
@@ -54,12 +54,27 @@ test.each(["0", "-1", "1.2345", "5 EUR", "1,00", "NaN", "1e3", '"><script>'])(
     await send("low-balance", { dollars: "3" });
     const { status, text } = await send("low-balance", { dollars });
     expect(status).toBe(400);
-    expect(text).toContain("Expected an amount above zero");
+    expect(text).toContain("Enter an amount above zero");
     const escaped = dollars.replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
     expect(text).toContain(`value="${escaped}"`);
-    expect(await settings()).toContain('value="3.00"');
+    expect(await settings()).toContain('value="3.000"');
   },
 );
+
+test("where the operator allows it, a payer has answers kept for some days, which is audited, and every API follows", async () => {
+  const unoffered = await signedIn();
+  expect(await unoffered.settings()).not.toContain("Kept answers");
+  expect((await unoffered.send("kept-answers", { days: "1" })).status).toBe(400);
+  await service.startApi({ API_PORT: "0", KEPT_ANSWERS_DAYS: "30" });
+  const { organizationId, tokenId, send, settings } = await signedIn(service.apis.length - 1);
+  expect(await settings()).toContain('name="days" value="0"');
+  for (const days of ["31", "-1", "", "x"]) expect((await send("kept-answers", { days })).status).toBe(400);
+  const saved = await send("kept-answers", { days: "30" });
+  expect([saved.status, saved.headers.get("location")]).toEqual([303, "/billing/settings?done=kept"]);
+  expect(await settings()).toContain('name="days" value="30"');
+  const set = await readAudit(service.database, { organizationId, action: "kept_answers.set", limit: 10 });
+  expect(set).toMatchObject([{ actor: tokenId, before: { days: 0 }, after: { days: 30 } }]);
+});
 
 test("an address makes a webhook, whose secret is shown once and signs the test event", async () => {
   const { organizationId, tokenId, send, settings } = await signedIn();
@@ -146,7 +161,7 @@ test("forms of another site, and of a page of another organization, change nothi
   expect(foreign.status).toBe(400);
   const other = await person.post("/billing/settings/low-balance", { ...form, organization: "org_other" });
   expect([other.status, other.text]).toEqual([400, expect.stringContaining("Nothing was changed")]);
-  expect(await settings()).not.toContain('value="9.00"');
+  expect(await settings()).not.toContain('value="9.000"');
 });
 
 test("after 200 changes in a day an account changes nothing more, however many sign-ins came since or forms at once", async () => {
@@ -166,7 +181,7 @@ test("after 200 changes in a day an account changes nothing more, however many s
   expect(statuses.toSorted((one, other) => one - other)).toEqual([303, 429, 429, 429]);
   const { status, text } = await send("low-balance", { dollars: "4" });
   expect([status, text]).toEqual([429, expect.stringContaining("Nothing was changed")]);
-  expect(await settings()).not.toContain('value="4.00"');
+  expect(await settings()).not.toContain('value="4.000"');
 });
 
 test("where the operator has turned webhooks off, the page says so and takes no address", async () => {

@@ -49,8 +49,8 @@ test("a token is shown once, may do what was chosen, and is in the list with its
   const { text } = await visitor.get("/billing/tokens");
   expect(text).not.toContain(token);
   expect(text).toContain(`<code>smk_…${token.slice(-4)}</code>`);
-  expect(text).toContain('title="1,500 mils">$1.50</data> a day');
-  expect(text).toContain('title="20,000 mils">$20.00</data> a month');
+  expect(text).toContain('title="1,500 mils">$1.500</data> a day');
+  expect(text).toContain('title="20,000 mils">$20.000</data> a month');
   expect(text).toContain('title="5 mils">$0.005</data> <span class="aside">1 search</span>');
   expect(text).toContain("crawler</a>");
   const details = (await visitor.get(`/billing/tokens/${form.id}`)).text;
@@ -262,8 +262,8 @@ test("a token that a token makes expires no later, and neither it nor its own ma
     visitor.post("/billing/tokens/create", filled(organization, { expires: "", day: "5", ...fields }));
   const { status, text } = await create({ expires: "30", day: "", month: "9" });
   const problems = [
-    /id="expires-problem">Expected a time until /,
-    /id="day-problem">Expected at most 5.00, the limit of/,
+    /id="expires-problem">Choose a time before /,
+    /id="day-problem">Enter at most \$5\.000, the limit of/,
   ];
   expect([status, ...problems.map((one) => one.test(text))]).toEqual([400, true, true]);
   const form = filled(organization, { expires: "", day: "4", scope: "billing" });
@@ -273,7 +273,7 @@ test("a token that a token makes expires no later, and neither it nor its own ma
   const limit = (token: string, day: string) =>
     visitor.post("/billing/tokens/limits", { organization: organization.organizationId, token, day, month: "" });
   for (const id of [form.id, bounded.tokenId])
-    for (const day of ["5.001", ""]) expect((await limit(id, day)).text).toContain("Expected at most 5.00");
+    for (const day of ["5.001", ""]) expect((await limit(id, day)).text).toContain("Enter at most $5.000");
   expect((await limit(form.id, "5")).status).toBe(303);
   expect((await limit(bounded.tokenId, "2")).status).toBe(303);
   expect(await operator.run("limit", "token", form.id)).toMatchObject({ dayLimitMils: 2_000 });

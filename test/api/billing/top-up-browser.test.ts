@@ -83,8 +83,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
 
     const paid = { ...stub.sessions.at(-1), status: "complete", payment_status: "paid" };
     expect(await sendEvent(service, eventOf(paid))).toMatchObject(acknowledged);
-    await page.getByText("$25.00").first().waitFor();
-    await page.getByText("+$25.00").waitFor();
+    await page.getByText("$25.000").first().waitFor();
+    await page.getByText("+$25.000").waitFor();
     await browser.close();
     expect({ complaints, foreign: seen.foreign }).toEqual({ complaints: [], foreign: [] });
   });

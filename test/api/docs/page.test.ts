@@ -39,6 +39,24 @@ test("the page's files are immutable under their versioned address only; the pag
   }
 });
 
+test("all pages have the typeface of the service, at most 30 kB that a browser keeps for a year", async () => {
+  const addresses = await Promise.all(
+    ["/", "/docs", "/billing"].map(async (path) => {
+      const { text } = await service.send(path, { headers: { accept: "text/html" } });
+      return /<link rel="preload" href="([^"]+)" as="font"/.exec(text)?.[1] ?? "";
+    }),
+  );
+  expect(new Set(addresses)).toEqual(new Set([expect.stringMatching(/^\/brand\/figtree\.woff2\?v=\w+$/)]));
+  const [address = ""] = addresses;
+  expect((await service.send("/brand/brand.css")).text).toContain(`url("${address}")`);
+  const { headers } = await service.send(address, { headers: { "accept-encoding": "identity" } });
+  expect(headers.get("content-type")).toBe("font/woff2");
+  expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+  const bytes = Number(headers.get("content-length"));
+  expect(bytes).toBeGreaterThan(10_000);
+  expect(bytes).toBeLessThanOrEqual(30_000);
+});
+
 test("every file of the page has a policy that forbids other scripts, frames and requests", async () => {
   for (const path of ["/docs", "/docs/page.js", "/docs/page.css"]) {
     const { headers } = await service.send(path);
@@ -46,6 +64,7 @@ test("every file of the page has a policy that forbids other scripts, frames and
       "base-uri 'none'",
       "connect-src 'self'",
       "default-src 'none'",
+      "font-src 'self'",
       "form-action 'none'",
       "frame-ancestors 'none'",
       "img-src 'self' data:",

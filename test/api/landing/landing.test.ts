@@ -21,7 +21,7 @@ test("a program gets the 404 of any unknown path at /", async () => {
 test("a browser gets links that lead somewhere, and commands with the address that it came by", async () => {
   const page = await service.send("/", { headers: { accept: browsersAccept } });
   expect(page.status).toBe(200);
-  expect(page.text).toContain(`--retry 3 ${service.apis[0]?.url}/v1/serp/search`);
+  expect(page.text).toContain(` ${service.apis[0]?.url}/v1/serp/search \\\n`);
   expect(page.text).toContain(`${service.apis[0]?.url}/mcp?names=plain`);
   const links = [...page.text.matchAll(/href="(\/[^"]*)"/g)].map(([, path = ""]) => path);
   expect(links).toEqual(expect.arrayContaining(["/docs", "/billing"]));

@@ -22,7 +22,7 @@ test("90 days are read within the time limit of a query, also where Postgres' st
            from generate_series(1, $2::int) n
            returning *)
          insert into refunds (organization_id, version, request_id, reason, created_at)
-         select organization_id, version, request_id || 'r', 'engine_error', created_at from charges order by version`,
+         select organization_id, version, request_id || 'r', 'provider_unavailable', created_at from charges order by version`,
         [organizationId, count],
       );
       await client.query("update organizations set version = $2 where id = $1", [organizationId, count]);

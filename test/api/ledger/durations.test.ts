@@ -21,7 +21,7 @@ async function search(organizationId: string, searches: { at: string; durationMs
   await backdateLedger(
     opened.url,
     organizationId,
-    made.map(({ at }) => ({ at: new Date(at), kind: "refund", reason: "engine_error" })),
+    made.map(({ at }) => ({ at: new Date(at), kind: "refund", reason: "provider_unavailable" })),
   );
   const asked = { organizationId, keyHash: undefined, query: query(), trace: undefined };
   await insertSearches(
@@ -74,7 +74,7 @@ test("each day or hour has the median and the 95th percentile of its searches, o
 const charged = `insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id, created_at)
   select $1, version, 'charge', 0, 0, $1 || n, 't', at from searches`;
 const refunded = `insert into refunds (organization_id, version, request_id, reason, created_at)
-  select $1, 0, $1 || n, 'engine_error', at from searches`;
+  select $1, 0, $1 || n, 'provider_unavailable', at from searches`;
 
 test.each([
   { sample: "a burst has its share of the searches and not of the time", decided: charged, medianMs: 1_000 },

@@ -17,7 +17,7 @@ const [first, second] = [newId("req"), newId("req")];
 const past: readonly BackdatedEntry[] = [
   { at: new Date("2025-12-31T23:59:59.999Z"), kind: "grant", mils: 10_000, reason: "bank transfer" },
   { at: new Date("2026-01-01T00:00:00Z"), kind: "charge", mils: 5 },
-  { at: new Date("2026-01-15T12:00:00Z"), kind: "refund", reason: "engine_error" },
+  { at: new Date("2026-01-15T12:00:00Z"), kind: "refund", reason: "provider_unavailable" },
   { at: new Date("2026-01-20T12:00:00Z"), kind: "correction", mils: -300, reason: "granted twice" },
   { at: new Date("2026-01-31T23:59:59.999Z"), kind: "charge", mils: 7, requestId: first },
   { at: new Date("2026-02-01T00:00:00Z"), kind: "reversal", mils: 7, requestId: first, reason: "undelivered" },

@@ -41,7 +41,7 @@ test("the days of a token have its charges, what was not charged and what was cr
       requestId: credited,
       reason: "caller_disconnected",
     },
-    { at: at("03T00:01"), kind: "refund", reason: "engine_error", tokenId: shop },
+    { at: at("03T00:01"), kind: "refund", reason: "provider_unavailable", tokenId: shop },
     { at: at("03T00:02"), kind: "charge", mils: 11, tokenId: blog },
   ];
   await backdateLedger(opened.url, organizationId, past);

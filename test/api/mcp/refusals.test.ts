@@ -66,9 +66,27 @@ const wrong = [
     hint: "Fix the fields listed in `error.details.issues`",
   },
   { status: 501, code: "not_implemented", query: { keyword: "a", engine: "bing" }, hint: "error.details.supported" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:error" }, hint: "Nothing was charged" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:refused" }, hint: "Nothing was charged" },
-  { status: 502, code: "engine_error", query: { keyword: "sandbox:garbage" }, hint: "Nothing was charged" },
+  {
+    status: 502,
+    code: "engine_error",
+    query: { keyword: "sandbox:error" },
+    reason: "provider_unavailable",
+    hint: "Wait a minute",
+  },
+  {
+    status: 502,
+    code: "engine_error",
+    query: { keyword: "sandbox:refused" },
+    reason: "provider_refused",
+    hint: "Do not retry",
+  },
+  {
+    status: 502,
+    code: "engine_error",
+    query: { keyword: "sandbox:garbage" },
+    reason: "unreadable_answer",
+    hint: "Retry once",
+  },
 ];
 
 /** Calls the tool with a query that fails. @returns the hint, and the ledger and the balance afterwards. */
@@ -89,15 +107,18 @@ test("504 engine_timeout at the deadline, in every revision", async () => {
 });
 
 describe.each(both)("in %s", (revision) => {
-  test.each(wrong)("$status $code for $query", async ({ status, code, query, hint }) => {
-    // A query that is rejected before admission leaves no entry.
-    const entries = new Set(status === 502 ? [`refund ${code}`] : []);
-    expect(await failedCall(query, revision)).toEqual({
-      hint: expect.stringContaining(hint),
-      entries,
-      balanceMils: 100,
-    });
-  });
+  test.each(wrong)(
+    "$status $code for $query",
+    async ({ reason, query, hint }: (typeof wrong)[number] & { reason?: string }) => {
+      // A query that is rejected before admission leaves no entry.
+      const entries = new Set(reason === undefined ? [] : [`refund ${reason}`]);
+      expect(await failedCall(query, revision)).toEqual({
+        hint: expect.stringContaining(hint),
+        entries,
+        balanceMils: 100,
+      });
+    },
+  );
 
   test("402 plan_required and out_of_credits, with the address to top up", async () => {
     const reader = await service.organization({ terms: { operations: ["usage.get"] } });

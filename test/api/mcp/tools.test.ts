@@ -38,6 +38,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     expect(search?.description).toContain("costs 5 mils");
     expect(search?.inputSchema).toMatchObject({ required: ["keyword"], additionalProperties: false });
     const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain", "types", "format"];
+    fields.push("maxAgeSeconds", "include");
     expect(Object.keys(search?.inputSchema.properties ?? {})).toEqual(fields);
     // Models know no HTTP statuses.
     expect(JSON.stringify(tools.map(({ description, inputSchema }) => [description, inputSchema]))).not.toMatch(

@@ -10,7 +10,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
 beforeAll(async () => {
   opened = await openFreshDatabase();
-  await opened.database.query("select rotate_search_log(30)");
+  await opened.database.query("select rotate_days('search_log', 30)");
 });
 afterAll(() => opened.close());
 

@@ -28,6 +28,7 @@ export const settlingMutants: readonly Mutant[] = [
     caughtBy: randomFaults("300", "--only", "provider fails"),
     edits: [
       inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
+      inCode("settlementRequest", replace("priceMils: ending.priceMils", "priceMils: job.priceMils")),
       inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),
     ],
   },

@@ -8,7 +8,7 @@ import { quantile, tally } from "./statistics.ts";
 /** A worker is killed while it waits for the provider. Another worker is alive. */
 
 const providerMs = 1_000;
-const concurrency = 8;
+export const killedWorkerSettings = { WORKER_CONCURRENCY: "8", SEARCH_DEADLINE_MS: "30000" };
 // More than one worker takes at once, so that each worker has some.
 const fullSize = { kills: 10, searches: 12, answeredMsMax: 10_000 };
 
@@ -26,10 +26,10 @@ interface Kill {
 
 export const killedWorker: Scenario = {
   name: "killed-worker",
-  run: (servers) => {
-    const settings = { WORKER_CONCURRENCY: String(concurrency), SEARCH_DEADLINE_MS: "30000" };
-    return withStack(servers, { apis: 1, workers: 2, settings }, (stack) => measureKilledWorker(stack, fullSize));
-  },
+  run: (servers) =>
+    withStack(servers, { apis: 1, workers: 2, settings: killedWorkerSettings }, (stack) =>
+      measureKilledWorker(stack, fullSize),
+    ),
 };
 
 export async function measureKilledWorker(stack: ScenarioStack, size: KilledWorkerSize): Promise<Row[]> {

@@ -6,6 +6,8 @@ export interface Hands {
   /** A link, a button or a summary. */
   press: (target: Locator) => Promise<void>;
   fill: (field: Locator, text: string) => Promise<void>;
+  /** A day in a field for dates. */
+  date: (field: Locator, day: Date) => Promise<void>;
   /** An option of a select. */
   choose: (select: Locator, option: string) => Promise<void>;
 }
@@ -22,6 +24,7 @@ export function mouse(): Hands {
       hands.steps += 1;
       await field.fill(text);
     },
+    date: (field, day) => hands.fill(field, day.toISOString().slice(0, 10)),
     choose: async (select, option) => {
       hands.steps += 1;
       await select.selectOption({ label: option });
@@ -55,6 +58,14 @@ export function keyboard(page: Page): Hands {
       await reach(field);
       await page.keyboard.press("Control+A");
       await page.keyboard.type(text);
+    },
+    date: async (field, day) => {
+      hands.steps += 1;
+      await reach(field);
+      // As the field of a browser in American English expects it.
+      await page.keyboard.type(
+        day.toLocaleDateString("en-US", { day: "2-digit", month: "2-digit", year: "numeric", timeZone: "UTC" }),
+      );
     },
     choose: async (select, option) => {
       hands.steps += 1;

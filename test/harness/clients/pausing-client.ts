@@ -42,16 +42,20 @@ export class PausingClient {
     this.#socket.resetAndDestroy();
   }
 
+  /** The socket flows meanwhile, so that the server is never held up by this process. */
   async #readWhile(goesOn: (chunk: Buffer) => boolean): Promise<void> {
-    if (!goesOn(Buffer.alloc(0))) return;
-    try {
-      for await (const chunk of this.#socket.iterator({ destroyOnReturn: false })) {
+    if (!goesOn(Buffer.alloc(0)) || this.#socket.destroyed) return;
+    await new Promise<void>((resolve) => {
+      const stop = () => {
+        this.#socket.off("data", onData).off("close", stop).pause();
+        resolve();
+      };
+      const onData = (chunk: Buffer) => {
         this.#chunks.push(chunk);
         this.#length += chunk.length;
-        if (!goesOn(chunk)) return;
-      }
-    } catch {
-      // The server has reset the connection.
-    }
+        if (!goesOn(chunk)) stop();
+      };
+      this.#socket.on("data", onData).once("close", stop).resume();
+    });
   }
 }

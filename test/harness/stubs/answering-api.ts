@@ -16,6 +16,7 @@ import { readConfig } from "../../../shared/config.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import type { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
+import { noTracing } from "../../../shared/tracing/spans.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import type { Scope } from "../../../shared/organizations/organizations.ts";
 import { callerWith } from "../fixtures/caller.ts";
@@ -80,7 +81,7 @@ function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: 
   const app = express();
   app.use((request, response, next) => {
     const draining = new AbortController().signal;
-    openRequestScope({ log, metrics, draining, publicUrl: undefined }, request, response);
+    openRequestScope({ log, metrics, draining, tracing: noTracing, publicUrl: undefined }, request, response);
     next();
   });
   app.get("/large", (_request, response) => void response.end(large));

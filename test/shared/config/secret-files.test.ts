@@ -26,6 +26,7 @@ const valid: Record<SecretSetting, string> = {
   SEARCHAPI_API_KEY: "canary",
   STRIPE_SECRET_KEY: "sk_test_canary12",
   STRIPE_WEBHOOK_SECRET: "whsec_canary12",
+  OTEL_EXPORTER_OTLP_HEADERS: "api-key=canary",
 };
 const environment = { ...valid, PUBLIC_URL: "https://serp.example", SERP_PROVIDERS: "sandbox" };
 
@@ -58,7 +59,7 @@ test.each(secretSettings)("%s may come from a file, with and without a line brea
 
 test("every setting that is a secret or contains one may come from a file", () => {
   const declared = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name = ""]) => name);
-  const secret = /(KEY|SECRET|PASSWORD|LOGIN|TOKEN|CREDENTIALS?|(DATABASE|REDIS)_URL)$/;
+  const secret = /(KEY|SECRET|PASSWORD|LOGIN|TOKEN|HEADERS|CREDENTIALS?|(DATABASE|REDIS)_URL)$/;
   expect(declared.length).toBeGreaterThan(20);
   expect(declared.filter((name) => secret.test(name)).toSorted()).toEqual([...secretSettings].toSorted());
 });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { readDays } from "../../../shared/credits/ledger-days.ts";
+import { readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import {
   clearOldRefunds,
   decideSettlements,
@@ -27,12 +27,12 @@ test.each(["alone", "in a batch"])(
   async (how) => {
     const { database, organizationId, count } = await openPayer();
     const search = { requestId: newId("req"), organizationId };
-    const failed: SettlementRequest = { ...search, wanted: "refund", reason: "engine_error" };
+    const failed: SettlementRequest = { ...search, wanted: "refund", reason: "provider_unavailable" };
     const charge = chargeOf(organizationId, search);
     const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "swept" };
     const decide = async (request: SettlementRequest) =>
       (await decideSettlements(database, how === "alone" ? [request] : [request, other])).get(search.requestId);
-    const refunded = { kind: "refund", reason: "engine_error", balance: { balanceMils: 100, version: 1 } };
+    const refunded = { kind: "refund", reason: "provider_unavailable", balance: { balanceMils: 100, version: 1 } };
     expect(await decide(failed)).toMatchObject({ ...refunded, isNew: true });
     expect(await decide(failed)).toMatchObject({ ...refunded, isNew: false });
     expect(await decide(charge)).toMatchObject({ ...refunded, isNew: false });
@@ -50,7 +50,7 @@ test("10,000 failed searches leave a row for each hour, token and reason, and th
     await decideSettlements(
       database,
       Array.from({ length: perBatch }, (_, nth): SettlementRequest => {
-        const reason = nth % 2 === 0 ? "engine_error" : "caller_disconnected";
+        const reason = nth % 2 === 0 ? "provider_unavailable" : "caller_disconnected";
         return { requestId: newId("req"), organizationId, tokenId: tokens[nth % 3], wanted: "refund", reason };
       }),
     );
@@ -72,6 +72,6 @@ test("10,000 failed searches leave a row for each hour, token and reason, and th
   expect([await count("refunds"), await count("ledger_entries")]).toEqual([1, 1]);
   // In two hours at most.
   expect(await count("refund_counts")).toBeLessThanOrEqual(2 * tokens.length * 2);
-  const days = await readDays(database, organizationId, 33);
+  const days = await readLedgerDays(database, organizationId, { days: 33 });
   expect(days.reduce((sum, { refunds }) => sum + refunds, 0)).toBe(searches);
 });

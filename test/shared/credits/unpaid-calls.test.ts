@@ -102,7 +102,7 @@ test.each([
   { ended: "whose key had paid for another query", reason: "idempotency_key_reused", counts: true },
   { ended: "out of time, of which it had little", reason: "engine_timeout", hadLittleTime: true, counts: true },
   { ended: "out of time, of which it had all", reason: "engine_timeout", counts: false },
-  { ended: "failed by the provider", reason: "engine_error", hadLittleTime: true, counts: false },
+  { ended: "failed by the provider", reason: "provider_unavailable", hadLittleTime: true, counts: false },
   { ended: "refused because Redis had lost what was spent", reason: "daily_limit", counts: false },
   { ended: "that lost its workers", reason: "worker_failed", counts: false },
 ] as const)("the calls of a search $ended count: $counts", ({ reason, counts, ...given }) => {

@@ -53,6 +53,8 @@ test.each([
   ["insert into answers (slot, organization_id, key_hash) values (0, 'ORG', 'h')", /permission denied/],
   ["update answers set body = 'x'", /permission denied/],
   ["truncate answers_0", /permission denied/],
+  ["select body from kept_answers", /permission denied/],
+  ["update plans set cached_price_mils = 6", /cached_price_is_at_most_the_price/],
   ["update tokens set hash = 'x'", /permission denied/],
   ["update tokens set organization_id = 'ORG'", /permission denied/],
   ["update tokens set scopes = '{search}'", /permission denied/],

@@ -30,7 +30,7 @@ const workerWithoutRedis = [
   "redis worker",
   "redis worker-disconnected",
   "redis worker-queue",
-  "redis worker-wake-ups",
+  "redis worker-takes",
 ];
 const patience = { timeout: 120_000, interval: 100 };
 

@@ -32,6 +32,8 @@ describe("a request body", () => {
       language: "pt-br",
       targetDomain: "www.a.example",
       types: ["video", "organic"],
+      maxAgeSeconds: 0,
+      include: ["answeredBy", "fetchedAt"],
     });
     expect(readQuery(query)).toEqual(query);
     expect(queryFingerprint(readQuery(query))).toBe(queryFingerprint(query));
@@ -86,6 +88,11 @@ describe("a request body", () => {
     ["types", "organic"],
     ["types", { 0: "organic", length: 1 }],
     ["types", null],
+    ["maxAgeSeconds", -1],
+    ["maxAgeSeconds", "60"],
+    ["maxAgeSeconds", 7_776_001],
+    ["include", "fetchedAt"],
+    ["include", []],
     ["format", "Compact"],
     ["format", null],
   ])("no value is coerced: %s as %j is refused", (field, value) => {

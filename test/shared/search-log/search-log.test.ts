@@ -3,7 +3,7 @@ import { newId, timeOfId } from "../../../shared/ids.ts";
 import { eraseRows } from "../../../commands/erasure/erase-organization.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
-import { insertSearches, rotateSearchLog, type SearchRecord } from "../../../shared/search-log/search-log.ts";
+import { insertSearches, rotateDays, type SearchRecord } from "../../../shared/search-log/search-log.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
@@ -49,7 +49,7 @@ const nameOf = (at: number) => `search_log_${new Date(at).toISOString().slice(0,
 async function keep(keptDays: number, database = opened.database): Promise<number> {
   let removed = 0;
   await eventually(async () => {
-    removed += await rotateSearchLog(database, keptDays);
+    removed += await rotateDays(database, keptDays);
     const names = await days(database);
     if (keptDays === 0) return names.length === 0;
     return names.length >= 8 && (names[0] ?? "") >= nameOf(Date.now() - keptDays * dayMs);
@@ -159,7 +159,7 @@ test("maintenance waits for no reader: it gives up, and the next run does it", a
   await asOwner(opened.url, async (reader) => {
     await reader.query("begin");
     await reader.query("select from search_log");
-    expect(await rotateSearchLog(opened.database, 0)).toBe(0);
+    expect(await rotateDays(opened.database, 0)).toBe(0);
     expect(await days()).toHaveLength(8);
     await reader.query("rollback");
   });
@@ -174,7 +174,7 @@ test("a process may not delete rows, change what was searched, or remove rows of
   }
   await expect(database.query("select from search_log_rest")).rejects.toThrow("permission denied");
   await expect(eraseRows(database, organizationId)).rejects.toThrow("was not erased");
-  await expect(rotateSearchLog(database, 401)).rejects.toThrow("0 to 400 days");
+  await expect(rotateDays(database, 401)).rejects.toThrow("0 to 400 days");
 });
 
 test("a search that ends after its organization was erased leaves no row, and the others of its batch do", async () => {

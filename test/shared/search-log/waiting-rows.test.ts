@@ -5,7 +5,7 @@ import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { readSearches } from "../../../shared/search-log/read-search-log.ts";
-import { SearchLog, type SearchRecord } from "../../../shared/search-log/search-log.ts";
+import { insertSearches, LogWriter, type SearchRecord } from "../../../shared/search-log/search-log.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -36,7 +36,11 @@ function logAt(url: string) {
   const database = openDatabase({ url, name: "test", sizeMax: 1, log, shutdown });
   const counts = async () =>
     Object.fromEntries((await metrics.searchLogRows.get()).values.map(({ labels, value }) => [labels.outcome, value]));
-  return { searchLog: new SearchLog({ database, metrics, log }), counts, close: () => shutdown.run(log) };
+  return {
+    searchLog: new LogWriter<SearchRecord>({ insert: (batch) => insertSearches(database, batch), metrics, log }),
+    counts,
+    close: () => shutdown.run(log),
+  };
 }
 
 test("rows wait while Postgres is busy, are written once it is not, and are counted", async () => {

@@ -6,6 +6,7 @@ import type { Failure, Page, Provider } from "../../../worker/providers/provider
 import { openProvider } from "../../../worker/providers/registry.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
+import { pageIn } from "../../harness/fixtures/read-page.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { providerFailures } from "./provider-failures.ts";
 import { foreignBodies, valueAt, pathsOf, harmfulText, withValueAt, unexpectedValues } from "./hostile-answers.ts";
@@ -126,7 +127,7 @@ describe.each(providerNames)("provider %s", (name) => {
   });
 
   test("reading a page twice gives the same elements, in the shape of the contract, with cost and total", () => {
-    const page = pageOf(read(entry.page));
+    const page = pageIn(read(entry.page));
     read(entry.empty);
     expect(read(entry.page)).toEqual(page);
     expect(page.elements.length).toBeGreaterThanOrEqual(2);
@@ -172,7 +173,7 @@ describe.each(providerNames)("provider %s", (name) => {
   });
 
   test("an unexpected value in any part of a page is a failure, or loses no result uncounted and leaves clean elements", () => {
-    const { elements } = pageOf(read(entry.page));
+    const { elements } = pageIn(read(entry.page));
     const wrong = pathsOf(entry.page).flatMap((path) =>
       unexpectedValues.flatMap((value) => {
         const outcome = read(withValueAt(entry.page, path, value));
@@ -214,11 +215,6 @@ function readBy(provider: Provider, body: unknown, status: number): Page | Failu
 
 function isNothing(value: unknown): boolean {
   return value === null || value === "" || JSON.stringify(value) === "{}";
-}
-
-function pageOf(outcome: Page | Failure): Page {
-  if ("failure" in outcome) throw new Error(`This page could not be read: ${outcome.failure}.`);
-  return outcome;
 }
 
 function isComplete({ title, url, domain, description }: Page["elements"][number]): boolean {

@@ -36,7 +36,7 @@ import { parseJson, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { readableItems } from "./item-fields.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
-import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
+import { parseList, toLocationRows } from "../read-rows.ts";
 
 /** DataForSEO states 6 s for a page, and up to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;
@@ -75,12 +75,6 @@ const resultSchema = z.tuple([
     items: z.array(z.unknown()).max(itemsMax).nullable(),
   }),
 ]);
-const locationListSchema = z.array(z.unknown()).max(locationRowsMax);
-const locationRowSchema = z
-  .object({ location_name: z.string(), country_iso_code: z.string().nullable(), location_type: z.string() })
-  .transform(({ location_name: name, country_iso_code: countryCode, location_type: type }) => {
-    return { name, countryCode: countryCode ?? "", type };
-  });
 /** With these corrections Google searched another keyword. With `did_you_mean` it only suggests one. */
 const searchedCorrections = new Set(["showing_results_for", "including_results_for", "no_results_found_for"]);
 
@@ -196,9 +190,9 @@ function readLocations(answer: PageAnswer): LocationRow[] | Failure {
   if ("failure" in read) return read;
   const { result, result_count, ...status } = read.task;
   if (status.status_code !== statusOk) return failureOfStatus(status);
-  const list = locationListSchema.safeParse(result).data;
   // The answer says how many rows it has: fewer are a part of the list.
-  return list && list.length === result_count ? toLocationRows(list, locationRowSchema) : { failure: "unreadable" };
+  if (!Array.isArray(result) || result.length !== result_count) return { failure: "unreadable" };
+  return toLocationRows(result, ["location_name", "country_iso_code", "location_type"]);
 }
 
 /** The one task of an answer, whether it succeeded or failed, and the cost of the whole answer; or why there is no task. */

@@ -17,7 +17,7 @@ import {
   toTexts,
   underHeading,
 } from "./item-fields.ts";
-import type { ResultType } from "../../../shared/results.ts";
+import { type ResultType, resultTypes } from "../../../shared/results.ts";
 
 type ItemReader = (item: Item) => RawElement;
 
@@ -256,59 +256,28 @@ function readQuestions(item: Item): RawElement {
   return { siteLinks: questionLinks(toRows(item["items"])) };
 }
 
-/** Every item type that DataForSEO documents for Google's results, as of 2026, with our type. Any other becomes `other`, too. */
-export const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map([
-  ["organic", "organic"],
-  ["paid", "paid"],
-  ["featured_snippet", "featured_snippet"],
-  ["answer_box", "answer_box"],
-  ["math_solver", "answer_box"],
-  ["currency_box", "answer_box"],
-  ["stocks_box", "answer_box"],
-  ["dictionary", "answer_box"],
-  ["ai_overview", "ai_overview"],
-  ["knowledge_graph", "knowledge_graph"],
-  // The line of a panel with the rating of a business.
-  ["google_reviews", "knowledge_graph"],
-  ["people_also_ask", "people_also_ask"],
-  ["questions_and_answers", "people_also_ask"],
-  ["local_pack", "local_pack"],
-  ["map", "local_pack"],
-  ["local_services", "local_pack"],
-  ["top_stories", "top_stories"],
-  ["video", "video"],
-  ["short_videos", "video"],
-  ["images", "images"],
-  ["shopping", "shopping"],
-  ["popular_products", "shopping"],
-  ["commercial_units", "shopping"],
-  ["discussions_and_forums", "discussions"],
-  ["perspectives", "discussions"],
-  ["related_searches", "related_searches"],
-  ["people_also_search", "related_searches"],
+/** Every item type that DataForSEO documents for Google's results, as of 2026, by our type. Any other is `other`, too. */
+const itemTypes: Partial<Record<ResultType, string>> = {
+  organic: "organic",
+  paid: "paid",
+  featured_snippet: "featured_snippet",
+  answer_box: "answer_box math_solver currency_box stocks_box dictionary",
+  ai_overview: "ai_overview",
+  // Of the second, the line of a panel with the rating of a business.
+  knowledge_graph: "knowledge_graph google_reviews",
+  people_also_ask: "people_also_ask questions_and_answers",
+  local_pack: "local_pack map local_services",
+  top_stories: "top_stories",
+  video: "video short_videos",
+  images: "images",
+  shopping: "shopping popular_products commercial_units",
+  discussions: "discussions_and_forums perspectives",
+  related_searches: "related_searches people_also_search",
   // No type of ours fits these. Like those of any other element, their members become links.
-  ["app", "other"],
-  ["carousel", "other"],
-  ["compare_sites", "other"],
-  ["courses", "other"],
-  ["events", "other"],
-  ["explore_brands", "other"],
-  ["find_results_on", "other"],
-  ["found_on_web", "other"],
-  ["google_flights", "other"],
-  ["google_hotels", "other"],
-  ["google_posts", "other"],
-  ["hotels_pack", "other"],
-  ["jobs", "other"],
-  ["mention_carousel", "other"],
-  ["multi_carousel", "other"],
-  ["podcasts", "other"],
-  ["product_considerations", "other"],
-  ["recipes", "other"],
-  ["refine_products", "other"],
-  ["scholarly_articles", "other"],
-  ["third_party_reviews", "other"],
-  ["top_sights", "other"],
-  ["twitter", "other"],
-  ["visual_stories", "other"],
-]);
+  other: `app carousel compare_sites courses events explore_brands find_results_on found_on_web google_flights google_hotels google_posts
+    hotels_pack jobs mention_carousel multi_carousel podcasts product_considerations recipes refine_products scholarly_articles
+    third_party_reviews top_sights twitter visual_stories`,
+};
+export const resultTypesByItemType: ReadonlyMap<string, ResultType> = new Map(
+  resultTypes.flatMap((type) => (itemTypes[type] ?? "").split(/\s+/).map((itemType) => [itemType, type] as const)),
+);

@@ -1,3 +1,4 @@
+import type { Spans } from "../../../shared/tracing/spans.ts";
 import type { Failure, FailureKind, PageAnswer, ProviderQuery } from "../provider.ts";
 
 /** No call is sent with less time left than this: the provider would bill it, and its answer would come too late. */
@@ -11,6 +12,8 @@ export type CallOptions = {
   claim?: SlotClaim | undefined;
   /** Absent unless raw answers are kept. */
   recorder?: CallRecorder | undefined;
+  /** Absent unless the search is traced. */
+  spans?: Spans | undefined;
 };
 
 /** The organization of a search, and how many searches it had open when this one was admitted. */

@@ -88,7 +88,7 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
 }
 
 function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, isLast: boolean): Attempt {
-  const { query, listedLocations, disconnected, claim, recorder, trace } = request;
+  const { query, listedLocations, disconnected, claim, recorder, spans, trace } = request;
   const listedLocation = listedLocations?.get(provider.name);
   const now = performance.now();
   return openAttempt({
@@ -97,6 +97,7 @@ function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, isL
     disconnected,
     claim,
     recorder,
+    spans,
     trace,
   });
 }

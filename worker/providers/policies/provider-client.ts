@@ -170,7 +170,7 @@ export class ProviderClient {
     return signal.aborted ? outcome : call();
   }
 
-  /** Makes one call. Its outcome, duration and cost go into the trace, the raw answer to the recorder. Never throws. */
+  /** Makes one call. Its outcome, duration and cost go into the trace and the spans, the raw answer to the recorder. Never throws. */
   async #call(attempt: Attempt, asked: Asked): Promise<PageOutcome> {
     const startedAtMs = performance.now();
     const remainingMs = attempt.deadlineAtMs - startedAtMs;
@@ -188,6 +188,7 @@ export class ProviderClient {
     } as const;
     attempt.trace.calls.push(call);
     attempt.trace.costMicroUsd += call.costMicroUsd;
+    attempt.spans?.add("provider call", startedAtMs, { provider: call.provider, outcome: call.outcome });
     attempt.recorder?.record(call, { pageNumber: asked.pageNumber, answer });
     return outcome;
   }

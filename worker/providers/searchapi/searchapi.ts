@@ -8,10 +8,7 @@
  */
 import { z } from "zod";
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
-import { languageCodeOf } from "../../../shared/query/languages.ts";
-import { countryOf } from "../../../shared/query/locations.ts";
 import { prices } from "../prices.ts";
 import {
   type Account,
@@ -26,7 +23,7 @@ import {
 } from "../provider.ts";
 import { parseJson } from "../sanitize.ts";
 import { toPage } from "../serpapi/page.ts";
-import { failureOfSearch, toLocation } from "../serpapi/serpapi.ts";
+import { failureOfSearch, toParameters } from "../serpapi/serpapi.ts";
 import { asSerpapi } from "./as-serpapi.ts";
 
 /** Published answers took 1 to 4 s. */
@@ -53,16 +50,7 @@ export function openSearchapi(config: EngineConfig): Provider {
     can: capabilities.searchapi,
     callTimeoutMs,
     concurrentCallsMax: config.SEARCHAPI_CONCURRENCY ?? "adaptive",
-    request: (query, pageNumber) =>
-      search({
-        engine: "google",
-        q: query.keyword,
-        gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...toLocation(query),
-        device: query.device,
-        page: String(pageNumber),
-      }),
+    request: (query, pageNumber) => search({ ...toParameters(query), page: String(pageNumber) }),
     read,
     ...(config.SEARCHAPI_AI_OVERVIEW === "on" && {
       overview: { request: (token) => search({ engine: "google_ai_overview", page_token: token }), read },

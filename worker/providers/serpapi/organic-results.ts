@@ -91,11 +91,7 @@ type Parts = { top: string[]; bottom: string[]; siteLinks: RawLink[] };
 /** These parts, and what else the row has: lists of stories, answers, or a carousel. Each line once. */
 function withRest(row: Row, { top, bottom, siteLinks }: Parts): Parts {
   const { lines, links } = restOf(row);
-  return {
-    top: [...new Set(top)],
-    bottom: [...new Set([...bottom, ...lines])],
-    siteLinks: [...siteLinks, ...links],
-  };
+  return { top: [...new Set(top)], bottom: [...new Set([...bottom, ...lines])], siteLinks: [...siteLinks, ...links] };
 }
 
 /** The part above or below a snippet: its lines, and the numbers that SerpApi recognized in them, by name. */

@@ -31,7 +31,7 @@ import { prices } from "../prices.ts";
 import { parseJson } from "../sanitize.ts";
 import { toPage } from "./page.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
-import { locationRowsMax, parseList, toLocationRows } from "../read-rows.ts";
+import { parseList, toLocationRows } from "../read-rows.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
@@ -72,16 +72,7 @@ export function openSerpapi(config: EngineConfig): Provider {
     callTimeoutMs,
     concurrentCallsMax: config.SERPAPI_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) =>
-      search({
-        engine: "google",
-        q: query.keyword,
-        // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the location.
-        gl: countryOf(query.location).toLowerCase(),
-        hl: googleLanguageCode(languageCodeOf(query.language), googleLanguages).toLowerCase(),
-        ...toLocation(query),
-        device: query.device,
-        start: String((pageNumber - 1) * organicPerPage),
-      }),
+      search({ ...toParameters(query), start: String((pageNumber - 1) * organicPerPage) }),
     read,
     ...(config.SERPAPI_AI_OVERVIEW === "on" && {
       overview: { request: (token) => search({ engine: "google_ai_overview", page_token: token }), read },
@@ -92,20 +83,24 @@ export function openSerpapi(config: EngineConfig): Provider {
       read: readAccount,
     },
     // Free, and needs no key.
-    locations: {
-      request: { url: `${base}/locations.json`, method: "GET", headers, body: "" },
-      read: readLocations,
-    },
+    locations: { request: { url: `${base}/locations.json`, method: "GET", headers, body: "" }, read: readLocations },
   };
 }
 
-/**
- * A country alone is sent as the location, too: without one, SerpApi may search from where its own server is. It refuses a
- * country that its list lacks; a search from there has only the country's code.
- */
-export function toLocation(query: ProviderQuery): { location?: string } {
-  const isUnlisted = !isFinerThanCountry(query.location) && unlistedCountries.has(countryOf(query.location));
-  return isUnlisted ? {} : { location: googleLocationName(query) };
+/** The query as SerpApi and SearchApi read it. */
+export function toParameters(query: ProviderQuery): Record<string, string> {
+  const { keyword, location, language, device } = query;
+  // Without a location SerpApi may search from where its own server is. It refuses a country that its list lacks.
+  const isUnlisted = !isFinerThanCountry(location) && unlistedCountries.has(countryOf(location));
+  return {
+    engine: "google",
+    q: keyword,
+    // Sent with every location: otherwise the country of SerpApi's own servers would outweigh the location.
+    gl: countryOf(location).toLowerCase(),
+    hl: googleLanguageCode(languageCodeOf(language), googleLanguages).toLowerCase(),
+    ...(!isUnlisted && { location: googleLocationName(query) }),
+    device,
+  };
 }
 
 function readAccount({ status, body }: PageAnswer): Account | Failure {
@@ -152,16 +147,7 @@ export function failureOfSearch(json: unknown, costMicroUsd: number): Failure {
 }
 
 /** GET /locations.json without a filter, the whole list as an array (serpapi.com/locations-api). */
-
-const locationListSchema = z.array(z.unknown()).max(locationRowsMax);
-const locationRowSchema = z
-  .object({ canonical_name: z.string(), country_code: z.string().nullable(), target_type: z.string() })
-  .transform(({ canonical_name: name, country_code: countryCode, target_type: type }) => {
-    return { name, countryCode: countryCode ?? "", type };
-  });
-
 function readLocations({ status, body }: PageAnswer): LocationRow[] | Failure {
   if (status !== 200) return { failure: failureOfHttpStatus(status) };
-  const list = locationListSchema.safeParse(parseList(body)).data;
-  return list === undefined ? { failure: "unreadable" } : toLocationRows(list, locationRowSchema);
+  return toLocationRows(parseList(body), ["canonical_name", "country_code", "target_type"]);
 }

@@ -82,11 +82,7 @@ function readPage({ status, body }: PageAnswer): Page | Failure {
   const credits = costSchema.safeParse(json).data?.credits;
   const page = isObject(json) ? readElements(json) : undefined;
   if (page === undefined) return withCost({ failure: "unreadable" }, (credits ?? 0) * costPerCreditMicroUsd);
-  return {
-    ...page,
-    totalResultsCount: 0,
-    costMicroUsd: (credits ?? 1) * costPerCreditMicroUsd,
-  };
+  return { ...page, totalResultsCount: 0, costMicroUsd: (credits ?? 1) * costPerCreditMicroUsd };
 }
 
 /** The page as far as it can be read. Undefined if nothing can be, unless Serper says that there is nothing: an empty list. */

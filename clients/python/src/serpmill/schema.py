@@ -18,6 +18,8 @@ class SearchRequest(_SearchRequestAlways, total=False):
     targetDomain: str
     types: list[Literal["organic", "paid", "featured_snippet", "answer_box", "ai_overview", "knowledge_graph", "people_also_ask", "local_pack", "top_stories", "video", "images", "shopping", "discussions", "related_searches", "other"]]
     format: Literal["full"]
+    maxAgeSeconds: int
+    include: list[Literal["fetchedAt", "answeredBy"]]
 
 
 class _CompactSearchRequestAlways(TypedDict):
@@ -33,6 +35,8 @@ class CompactSearchRequest(_CompactSearchRequestAlways, total=False):
     depth: int
     targetDomain: str
     types: list[Literal["organic", "paid", "featured_snippet", "answer_box", "ai_overview", "knowledge_graph", "people_also_ask", "local_pack", "top_stories", "video", "images", "shopping", "discussions", "related_searches", "other"]]
+    maxAgeSeconds: int
+    include: list[Literal["fetchedAt", "answeredBy"]]
 
 
 class SiteLink(TypedDict):
@@ -70,6 +74,8 @@ class _QueryAlways(TypedDict):
 class Query(_QueryAlways, total=False):
     targetDomain: str
     types: list[Literal["organic", "paid", "featured_snippet", "answer_box", "ai_overview", "knowledge_graph", "people_also_ask", "local_pack", "top_stories", "video", "images", "shopping", "discussions", "related_searches", "other"]]
+    maxAgeSeconds: int
+    include: list[Literal["fetchedAt", "answeredBy"]]
     searchedKeyword: str
 
 
@@ -83,6 +89,8 @@ class _SearchAnswerAlways(TypedDict):
 
 
 class SearchAnswer(_SearchAnswerAlways, total=False):
+    fetchedAt: str
+    answeredBy: str
     truncated: Literal[True]
 
 
@@ -98,6 +106,8 @@ class _CompactQueryAlways(TypedDict):
 
 class CompactQuery(_CompactQueryAlways, total=False):
     targetDomain: str
+    maxAgeSeconds: int
+    include: list[Literal["fetchedAt", "answeredBy"]]
     searchedKeyword: str
 
 
@@ -116,6 +126,8 @@ class _CompactSearchAnswerAlways(TypedDict):
 
 
 class CompactSearchAnswer(_CompactSearchAnswerAlways, total=False):
+    fetchedAt: str
+    answeredBy: str
     truncated: Literal[True]
 
 

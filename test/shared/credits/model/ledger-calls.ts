@@ -120,7 +120,11 @@ const limitMils = fc.constantFrom(undefined, undefined, 5, 10, 12, 25);
 const settlementChoice = fc.record({
   search: searchChoice,
   wanted: fc.constantFrom("charge" as const, "charge" as const, "refund" as const),
-  reason: fc.constantFrom("engine_error" as const, "caller_disconnected" as const, "admission_unknown" as const),
+  reason: fc.constantFrom(
+    "provider_unavailable" as const,
+    "caller_disconnected" as const,
+    "admission_unknown" as const,
+  ),
   ifCharged: fc.constantFrom("end_hold" as const, "keep_hold" as const),
   isRunning: fc.boolean(),
 });
@@ -187,9 +191,7 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     const { requestId, organizationId, tokenId, key, priceMils } = searchOf(model, search, isHeld);
     const common = { requestId, organizationId, tokenId, key, ifCharged };
     const hold = redisModelOf(model, organizationId).holds.get(requestId);
-    // Under a key no search is left: it runs on.
-    const callerDisconnected = isRunning && !key;
-    if (wanted === "refund") return [{ ...common, wanted, reason, callerDisconnected }];
+    if (wanted === "refund") return [{ ...common, wanted, reason, callerDisconnected: isRunning }];
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     model.answers += 1;

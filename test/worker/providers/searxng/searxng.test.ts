@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { result } from "../../../../shared/results.ts";
 import { openSearxng } from "../../../../worker/providers/searxng/searxng.ts";
-import type { Failure, Page } from "../../../../worker/providers/provider.ts";
 import { engineConfig } from "../../../harness/fixtures/queries.ts";
+import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
 import { answerWith, partsWithEveryElement, row } from "../../../harness/fixtures/searxng-page.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
@@ -134,8 +134,4 @@ describe("a page of SearXNG", () => {
   });
 });
 
-function pageOf(fields: object): Page {
-  const page: Page | Failure = searxng.read({ status: 200, headers: {}, body: JSON.stringify(answerWith(fields)) });
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page;
-}
+const pageOf = (fields: object) => pageIn(readWith(searxng, 200, answerWith(fields)));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../../shared/results.ts";
 import type { Element } from "../../../../worker/providers/provider.ts";
-import { partsWithEveryElement, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
+import { pageOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
 
 test("every kind of element is extracted, in page order, with its links", () => {
   const found = elementsOf(partsWithEveryElement);
@@ -163,10 +163,5 @@ test("fields about the request and empty fields are not elements", () => {
 });
 
 /** The elements of a successful answer with these parts and one organic result. */
-function elementsOf(parts: object): Element[] {
-  const organic_results = [{ title: "Pumps", link: "https://pumps.example/all" }];
-  const body = JSON.stringify({ search_metadata: { status: "Success" }, organic_results, ...parts });
-  const page = serpapi.read({ status: 200, headers: {}, body });
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page.elements;
-}
+const elementsOf = (parts: object): Element[] =>
+  pageOf({ organic_results: [{ title: "Pumps", link: "https://pumps.example/all" }], ...parts }).elements;

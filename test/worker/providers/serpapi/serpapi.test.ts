@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Element, Page } from "../../../../worker/providers/provider.ts";
 import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
 
 const key = "0123456789abcdef-of-a-test";
 const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
@@ -183,8 +184,4 @@ function pageOf(parts: object): Page {
   return pageFrom(JSON.stringify({ search_metadata: { id: "1", status: "Success" }, organic_results, ...parts }));
 }
 
-function pageFrom(body: string): Page {
-  const page = serpapi.read({ status: 200, headers: {}, body });
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page;
-}
+const pageFrom = (body: string) => pageIn(readWith(serpapi, 200, body));

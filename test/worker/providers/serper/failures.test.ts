@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Failure, Page } from "../../../../worker/providers/provider.ts";
 import { openSerper } from "../../../../worker/providers/serper/serper.ts";
 import { engineConfig } from "../../../harness/fixtures/queries.ts";
+import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
 
 const serper = openSerper(engineConfig({ SERPER_API_KEY: "key-of-a-test" }));
 
@@ -67,12 +67,5 @@ describe("a failure never looks like an empty page", () => {
   });
 });
 
-function readJson(status: number, json: unknown): Page | Failure {
-  return serper.read({ status, headers: {}, body: JSON.stringify(json) });
-}
-
-function pageOf(json: unknown): Page {
-  const page = readJson(200, json);
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page;
-}
+const readJson = (status: number, json: unknown) => readWith(serper, status, json);
+const pageOf = (json: unknown) => pageIn(readJson(200, json));

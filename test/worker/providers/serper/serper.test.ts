@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../../shared/results.ts";
-import type { Failure, Page } from "../../../../worker/providers/provider.ts";
 import { openSerper } from "../../../../worker/providers/serper/serper.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
 import { pageWithEveryElement } from "../../../harness/fixtures/serper-page.ts";
 
 const serper = openSerper(
@@ -192,12 +192,5 @@ describe("a page", () => {
   });
 });
 
-function readJson(status: number, json: unknown): Page | Failure {
-  return serper.read({ status, headers: {}, body: JSON.stringify(json) });
-}
-
-function pageOf(json: unknown): Page {
-  const page = readJson(200, json);
-  if ("failure" in page) throw new Error(`This page could not be read: ${page.failure}.`);
-  return page;
-}
+const readJson = (status: number, json: unknown) => readWith(serper, status, json);
+const pageOf = (json: unknown) => pageIn(readJson(200, json));

@@ -1,0 +1,251 @@
+import { z } from "zod";
+import { BackgroundWriter } from "../database/background-writer.ts";
+import { BatchedLookup } from "../concurrency/batcher.ts";
+import type { Shutdown } from "../concurrency/shutdown.ts";
+import type { Config } from "../config.ts";
+import { toByteaArray } from "../database/binary-array.ts";
+import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
+import { rowOf } from "../database/row.ts";
+import type { Querying } from "../database/transaction.ts";
+import { timeOfId } from "../ids.ts";
+import { type Log, throttledWarning } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { type Query, querySchema, searchedPart } from "../query/query.ts";
+import { result } from "../results.ts";
+import { compressAnswer, expandAnswer } from "./stored-answers.ts";
+
+/**
+ * Answers that organizations want kept, in Postgres for as many days as their payers chose. The worker hands an answer over once its
+ * search is settled. It can be read while its charge stands: once it is delivered, or paid under a key. From then on no charge can be
+ * reversed, so no caller reads an answer that was not paid for.
+ */
+
+/** With the largest answers they take 64 MB. */
+const waitingMax = 256;
+const bodyBytesMax = 256 * 1024;
+const batchSizeMax = 32;
+const batchPauseMs = 200;
+const lookupsAtOnceMax = 32;
+const megabyte = 1024 * 1024;
+
+const keptBody = z.object({
+  query: querySchema,
+  totalResultsCount: z.number(),
+  searchedKeyword: z.string().exactOptional(),
+  truncated: z.literal(true).exactOptional(),
+  results: z.array(result),
+});
+/** What a search found, before its target domain, its types and its format. */
+export type Findings = Omit<z.infer<typeof keptBody>, "query" | "results"> & {
+  results: readonly z.infer<typeof result>[];
+};
+
+/** An answer to keep. */
+export interface AnswerToKeep {
+  requestId: string;
+  organizationId: string;
+  /** Of the searched part of its query. */
+  fingerprint: string;
+  fetchedAtMs: number;
+  provider: string;
+  /** From {@link writeFindings}. */
+  body: Buffer;
+}
+
+export function writeFindings(query: Query, { results, ...head }: Findings): Buffer {
+  return Buffer.from(JSON.stringify({ query: searchedPart(query), ...head, results }));
+}
+
+export interface KeptAnswer extends Findings {
+  requestId: string;
+  fetchedAtMs: number;
+  provider: string;
+}
+
+/** A query of an organization, and how old its answer may be: not from before `sinceMs`, by Redis' clock. */
+export interface KeptQuery {
+  organizationId: string;
+  fingerprint: string;
+  sinceMs: number;
+}
+
+export class KeptAnswers {
+  readonly #writer: BackgroundWriter<AnswerToKeep>;
+  readonly #lookup: BatchedLookup<KeptQuery, KeptAnswer>;
+  readonly #count: (outcome: string, answers: number) => void;
+
+  /** @param parts.writing a connection that no search waits for. */
+  constructor(parts: {
+    database: Database;
+    writing: Database;
+    bytesMax: number;
+    metrics: Pick<Metrics, "keptAnswers">;
+    log: Log;
+  }) {
+    const { database, writing, bytesMax, metrics, log } = parts;
+    this.#count = (outcome, answers) => metrics.keptAnswers.inc({ outcome }, answers);
+    this.#writer = new BackgroundWriter({
+      waitingMax,
+      sizeMax: batchSizeMax,
+      pauseMs: batchPauseMs,
+      write: (batch) => keepAnswers(writing, batch, bytesMax),
+      warn: throttledWarning(log, "answers were not kept at once"),
+      count: this.#count,
+    });
+    this.#lookup = new BatchedLookup({
+      sizeMax: lookupsAtOnceMax,
+      concurrency: 1,
+      nameOf: nameOfQuery,
+      read: (queries) => findKeptAnswers(database, queries),
+    });
+  }
+
+  /** Keeps an answer in the background. Returns once it is compressed, and never rejects. */
+  async keep(answer: AnswerToKeep): Promise<void> {
+    const body = await compressAnswer(answer.body).catch(() => undefined);
+    if (body === undefined || body.length > bodyBytesMax) this.#count("dropped", 1);
+    else this.#writer.add({ ...answer, body });
+  }
+
+  /** @returns the newest answer that the organization may read; undefined if there is none. @throws if Postgres does not answer. */
+  find(query: KeptQuery): Promise<KeptAnswer | undefined> {
+    return this.#lookup.find(query);
+  }
+
+  close(): Promise<void> {
+    return this.#writer.close();
+  }
+}
+
+/** @returns undefined if KEPT_ANSWERS_DAYS is 0. */
+export function openKeptAnswers(parts: {
+  config: Config;
+  database: Database;
+  metrics: Metrics;
+  log: Log;
+  shutdown: Shutdown;
+}): KeptAnswers | undefined {
+  const { config, database, metrics, log, shutdown } = parts;
+  if (config.KEPT_ANSWERS_DAYS === 0) return undefined;
+  const name = "worker-kept-answers";
+  const writing = openDatabase({ ...databaseOf(config), name, sizeMax: 1, log, shutdown });
+  const kept = new KeptAnswers({ database, writing, bytesMax: config.KEPT_ANSWERS_MB * megabyte, metrics, log });
+  shutdown.register("kept answers", () => kept.close());
+  return kept;
+}
+
+/** Writes a batch; an organization that keeps none has none written. @returns how many are kept by this call. */
+export async function keepAnswers(
+  database: Database,
+  batch: readonly AnswerToKeep[],
+  bytesMax: number,
+): Promise<number> {
+  const { rows } = await database.query({
+    name: "keep_answers",
+    text: "select keep_answers($1, $2, $3, $4, $5, $6, $7, $8) as kept",
+    values: [
+      bytesMax,
+      batch.map(({ requestId }) => timeOfId(requestId)),
+      batch.map(({ requestId }) => requestId),
+      batch.map(({ organizationId }) => organizationId),
+      batch.map(({ fingerprint }) => fingerprint),
+      batch.map(({ fetchedAtMs }) => new Date(fetchedAtMs)),
+      batch.map(({ provider }) => provider),
+      toByteaArray(batch.map(({ body }) => body)),
+    ],
+  });
+  return z.object({ kept: z.number() }).parse(rows[0]).kept;
+}
+
+const nameOfQuery = ({ organizationId, fingerprint, sinceMs }: KeptQuery) =>
+  `${organizationId} ${fingerprint} ${sinceMs}`;
+
+const answerFields = { requestId: z.string(), fetchedAt: z.date(), provider: z.string(), body: z.instanceof(Buffer) };
+const foundRow = rowOf({ place: z.number(), ...answerFields });
+
+async function findKeptAnswers(database: Database, queries: readonly KeptQuery[]): Promise<Map<string, KeptAnswer>> {
+  const { rows } = await database.query({
+    name: "find_kept_answers",
+    text: "select * from find_kept_answers($1, $2, $3)",
+    values: [
+      queries.map(({ organizationId }) => organizationId),
+      queries.map(({ fingerprint }) => fingerprint),
+      queries.map(({ sinceMs }) => new Date(sinceMs)),
+    ],
+  });
+  const found = rows.map(async (row): Promise<[string, KeptAnswer][]> => {
+    const { place, ...read } = foundRow.parse(row);
+    const query = queries[place - 1];
+    return query ? [[nameOfQuery(query), await readAnswer(read)]] : [];
+  });
+  return new Map((await Promise.all(found)).flat());
+}
+
+async function readAnswer({
+  body,
+  fetchedAt,
+  ...row
+}: {
+  body: Buffer;
+  fetchedAt: Date;
+  requestId: string;
+  provider: string;
+}): Promise<KeptAnswer & { query: Query }> {
+  const findings = keptBody.parse(JSON.parse((await expandAnswer(body)).toString()));
+  return { ...row, ...findings, fetchedAtMs: fetchedAt.getTime() };
+}
+
+const pageRow = rowOf({ at: z.date(), ...answerFields });
+
+/** Reads the answers that an organization may read, from the first one after a place. */
+export async function readKeptAnswersPage(
+  database: Database,
+  organizationId: string,
+  { after, limit }: { after: { at: Date; requestId: string } | undefined; limit: number },
+) {
+  const { rows } = await database.query(
+    `select at, request_id, fetched_at, provider, body from readable_answers
+     where organization_id = $1 and at >= $2 and (at, request_id) > ($2, $3) order by at, request_id limit $4`,
+    [organizationId, after?.at ?? "-infinity", after?.requestId ?? "", limit],
+  );
+  const read = rows.map(async (row) => {
+    const { at, ...answer } = pageRow.parse(row);
+    return { at, ...(await readAnswer(answer)) };
+  });
+  return Promise.all(read);
+}
+
+/** Reads the answer of a search, if its organization may read it. */
+export async function readKeptAnswer(database: Database, organizationId: string, requestId: string) {
+  const { rows } = await database.query(
+    `select at, request_id, fetched_at, provider, body from readable_answers
+     where organization_id = $1 and at = $2 and request_id = $3`,
+    [organizationId, timeOfId(requestId), requestId],
+  );
+  return rows[0] && readAnswer(pageRow.parse(rows[0]));
+}
+
+/** Deletes a page of the answers that are kept for longer than their organization or the operator wants. @returns how many. */
+export async function clearKeptAnswers(database: Database, daysMax: number, limit: number): Promise<number> {
+  const { rows } = await database.query("select clear_kept_answers($1, $2) as deleted", [daysMax, limit]);
+  return z.object({ deleted: z.number() }).parse(rows[0]).deleted;
+}
+
+const daysRow = z.object({ days: z.number() });
+
+/** For how many days an organization wants its answers kept. @returns undefined if it does not exist. */
+export async function readKeptDays(database: Querying, organizationId: string): Promise<number | undefined> {
+  const values = [organizationId];
+  const { rows } = await database.query("select kept_answer_days as days from organizations where id = $1", values);
+  return rows[0] && daysRow.parse(rows[0]).days;
+}
+
+/** Sets for how many days an organization wants its answers kept; 0 for not at all. @returns the days before. */
+export async function setKeptDays(transaction: Querying, organizationId: string, days: number): Promise<number> {
+  const { rows } = await transaction.query(
+    `with old as (select id, kept_answer_days from organizations where id = $1 for no key update)
+     update organizations o set kept_answer_days = $2 from old where o.id = old.id returning old.kept_answer_days as days`,
+    [organizationId, days],
+  );
+  return daysRow.parse(rows[0]).days;
+}

@@ -1,0 +1,64 @@
+import { Batcher } from "../concurrency/batcher.ts";
+import { retryWhile } from "../concurrency/retry.ts";
+import { isTransient } from "./transient-errors.ts";
+
+const retryPauseMs = 1_000;
+
+/**
+ * Writes items to Postgres in batches that nothing waits for. Items wait in memory while Postgres is slow or down. One is lost if too
+ * many wait, if Postgres refuses it, or if the process dies first.
+ */
+export class BackgroundWriter<Item> {
+  readonly #options: BackgroundWriting<Item>;
+  readonly #batches: Batcher<Item>;
+  #waiting = 0;
+  #isClosing = false;
+
+  constructor(options: BackgroundWriting<Item>) {
+    this.#options = options;
+    const { sizeMax, pauseMs } = options;
+    this.#batches = new Batcher({ sizeMax, concurrency: 1, pauseMs, run: (batch) => this.#write(batch) });
+  }
+
+  /** Takes an item. Returns at once and never throws. */
+  add(item: Item): void {
+    const { waitingMax, count } = this.#options;
+    if (this.#waiting >= waitingMax) {
+      count("dropped", 1);
+      return;
+    }
+    this.#waiting += 1;
+    this.#batches.add(item);
+  }
+
+  /** Writes what waits. From now on a batch that Postgres does not take is not tried again. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await this.#batches.idle();
+  }
+
+  async #write(batch: Item[]): Promise<void> {
+    const { write, warn, count } = this.#options;
+    const mayRetry = (error: unknown) => {
+      warn(error);
+      return isTransient(error) && !this.#isClosing;
+    };
+    const written = await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () => write(batch)).catch(() => 0);
+    this.#waiting -= batch.length;
+    count("written", written);
+    count("dropped", batch.length - written);
+  }
+}
+
+interface BackgroundWriting<Item> {
+  /** The most items that wait; further ones are dropped. */
+  waitingMax: number;
+  /** The most items of a batch. */
+  sizeMax: number;
+  /** Between two batches. */
+  pauseMs: number;
+  /** Writes a batch. Writing it again changes nothing. @returns how many of its items Postgres has by now. */
+  write: (batch: Item[]) => Promise<number>;
+  warn: (error: unknown) => void;
+  count: (outcome: "written" | "dropped", items: number) => void;
+}

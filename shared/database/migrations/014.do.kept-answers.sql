@@ -1,0 +1,150 @@
+-- Answers that an organization wants kept for days: what its searches found, to be read again while their charges stand.
+
+-- Apart from `answers`, which owes a key its bytes and is written with the charge, in a ring of days. These are a convenience: written
+-- in the background, bounded in bytes, for as many days as the payer chose, and with all results, so that they serve any format.
+create table kept_answers (
+  -- The time in the request id.
+  at timestamptz not null,
+  request_id text collate "C" not null,
+  organization_id text collate "C" not null,
+  -- Of what the engine searched: the query without what only filters and shapes its answer.
+  fingerprint text collate "C" not null,
+  -- When the provider answered, by the clock of Redis.
+  fetched_at timestamptz not null,
+  provider text not null,
+  -- The worker compresses it.
+  body bytea not null,
+  constraint one_kept_answer_per_search primary key (organization_id, at, request_id)
+) partition by range (at);
+alter table kept_answers alter column body set storage external;
+create index kept_answers_by_query on kept_answers (organization_id, fingerprint, fetched_at);
+
+-- For rows of a day without a partition, as in the search log.
+create table kept_answers_rest partition of kept_answers default;
+
+-- The bytes that an organization keeps of each UTC day. A row counts with 500 bytes for itself and its indexes.
+create table kept_answer_bytes (
+  organization_id text collate "C" not null,
+  day date not null,
+  bytes bigint not null,
+  constraint one_count_of_kept_bytes_per_day primary key (organization_id, day)
+);
+
+-- Whether a search is charged finally: delivered, or under a key. Its charge can then never be reversed, so what this allows once it
+-- allows for ever, and no refund can run beside a reader. Before the delivery is confirmed the charge may still be reversed.
+create function charge_stands(organization text, request text) returns boolean language sql stable
+security definer set search_path = public, pg_temp set enable_seqscan = off as $$
+  select exists (select from ledger_entries l where l.request_id = request and l.kind = 'charge' and l.organization_id = organization)
+    and not exists (select from undelivered u where u.request_id = request)
+    and not exists (select from ledger_entries l where l.request_id = request and l.kind = 'reversal')
+$$;
+
+-- What processes may read: an answer whose charge does not stand would be free.
+create view readable_answers as
+select k.* from kept_answers k join organizations o on o.id = k.organization_id
+where k.at >= now() - make_interval(days => o.kept_answer_days) and charge_stands(k.organization_id, k.request_id);
+
+-- The newest answer that an organization may read to each of these queries, no older than given: the i-th elements belong together.
+-- Of each query it looks at the ten newest answers, however many there are whose charges do not stand.
+create function find_kept_answers(organization_ids text[], fingerprints text[], since timestamptz[])
+returns table (place bigint, request_id text, fetched_at timestamptz, provider text, body bytea)
+language sql stable security definer set search_path = public, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+  select a.place, k.request_id, k.fetched_at, k.provider, k.body
+  from unnest(organization_ids, fingerprints, since) with ordinality as a (organization_id, fingerprint, since, place)
+  cross join lateral (
+    select n.* from (
+      -- An answer arrives minutes after its request at most.
+      select k.* from kept_answers k join organizations o on o.id = k.organization_id
+      where k.organization_id = a.organization_id and k.fingerprint = a.fingerprint and k.fetched_at >= a.since
+        and k.at >= greatest(a.since - interval '5 minutes', now() - make_interval(days => o.kept_answer_days))
+      order by k.fetched_at desc limit 10) n
+    where charge_stands(n.organization_id, n.request_id)
+    order by n.fetched_at desc limit 1) k
+$$;
+
+-- Deletes the oldest answers of an organization and a day, at most so many, with their bytes from the count. Returns how many.
+create function drop_kept_answers(organization text, of_day date, rows_max integer) returns bigint language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  dropped bigint;
+  freed bigint;
+begin
+  with gone as (
+    delete from kept_answers k
+    where k.organization_id = organization and (k.at, k.request_id) in (
+      select k.at, k.request_id from kept_answers k
+      where k.organization_id = organization and k.at >= of_day::timestamp at time zone 'UTC'
+        and k.at < (of_day + 1)::timestamp at time zone 'UTC'
+      order by k.at, k.request_id limit rows_max)
+    returning length(k.body) + 500 as bytes
+  ) select count(*), coalesce(sum(bytes), 0) into dropped, freed from gone;
+  update kept_answer_bytes d set bytes = d.bytes - freed where d.organization_id = organization and d.day = of_day;
+  if dropped < rows_max then
+    delete from kept_answer_bytes d where d.organization_id = organization and d.day = of_day;
+  end if;
+  return dropped;
+end $$;
+
+-- One transaction at a time writes or deletes the kept answers of an organization.
+create function lock_kept_answers(organization text) returns void language sql as $$
+  select pg_advisory_xact_lock(hashtextextended(organization, 14))
+$$;
+
+-- Keeps answers: the i-th elements of the arrays are one. Of an organization that keeps none, or is erased, it keeps none. Where there
+-- would be more bytes than the organization may keep, its oldest answers give way. Keeping an answer twice changes nothing. Returns
+-- how many it kept.
+create function keep_answers(
+  bytes_max bigint, ats timestamptz[], request_ids text[], organization_ids text[], fingerprints text[], fetched_ats timestamptz[],
+  providers text[], bodies bytea[]
+) returns bigint language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  owner text;
+  incoming bigint;
+  kept bigint := 0;
+  added bigint;
+begin
+  for owner, incoming in
+    select a.organization_id, sum(length(a.body) + 500) from unnest(organization_ids, bodies) a (organization_id, body)
+    group by 1 order by 1
+  loop
+    perform lock_kept_answers(owner);
+    continue when not exists (select from organizations o where o.id = owner and o.kept_answer_days > 0 and o.erased_at is null);
+    for page in 1..10 loop
+      exit when incoming + (select coalesce(sum(d.bytes), 0) from kept_answer_bytes d where d.organization_id = owner) <= bytes_max;
+      perform drop_kept_answers(owner, min(d.day), 500) from kept_answer_bytes d where d.organization_id = owner having count(*) > 0;
+    end loop;
+    continue when incoming + (select coalesce(sum(d.bytes), 0) from kept_answer_bytes d where d.organization_id = owner) > bytes_max;
+    with written as (
+      insert into kept_answers as k (at, request_id, organization_id, fingerprint, fetched_at, provider, body)
+      select a.* from unnest(ats, request_ids, organization_ids, fingerprints, fetched_ats, providers, bodies)
+        as a (at, request_id, organization_id, fingerprint, fetched_at, provider, body)
+      where a.organization_id = owner
+      on conflict on constraint one_kept_answer_per_search do nothing
+      returning (k.at at time zone 'UTC')::date as day, length(k.body) + 500 as bytes
+    ), counted as (
+      insert into kept_answer_bytes as d (organization_id, day, bytes) select owner, w.day, sum(w.bytes) from written w group by w.day
+      on conflict on constraint one_count_of_kept_bytes_per_day do update set bytes = d.bytes + excluded.bytes
+    ) select count(*) into added from written;
+    kept := kept + added;
+  end loop;
+  return kept;
+end $$;
+
+-- Deletes a page of the answers that are older than their organization or the operator keeps them. Returns how many it deleted.
+create function clear_kept_answers(days_max integer, rows_max integer) returns bigint language plpgsql security definer
+set search_path = public, pg_temp as $$
+declare
+  old record;
+  deleted bigint := 0;
+begin
+  for old in
+    select d.organization_id, d.day from kept_answer_bytes d join organizations o on o.id = d.organization_id
+    where least(o.kept_answer_days, days_max) = 0 or d.day < utc_today() - least(o.kept_answer_days, days_max)
+    order by d.organization_id, d.day limit 100
+  loop
+    exit when deleted >= rows_max;
+    perform lock_kept_answers(old.organization_id);
+    deleted := deleted + drop_kept_answers(old.organization_id, old.day, rows_max);
+  end loop;
+  return deleted;
+end $$;
