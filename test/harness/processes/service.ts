@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
-import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
 import { type VerificationReport, verifyLedger } from "../../../commands/ledger-verify.ts";
@@ -14,7 +14,7 @@ import { createOrganization } from "../../../shared/organizations/organizations.
 import { issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
 import type { FreshDatabase } from "../servers/fresh-database.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
-import { readBacklog } from "../assertions/backlog.ts";
+import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
@@ -197,9 +197,16 @@ export class Service {
     return { open: Object.keys(holds).length, heldMils: Number(held) };
   }
 
-  /** Waits until workers run at least this many searches at once: those within shares are taken on top of the slots. */
+  /** Waits until workers run at least this many searches at once. The job of one whose hold has ended may end a little later. */
   async untilRunning(count: number): Promise<void> {
-    await this.until(async () => (await readBacklog(this.redis)).running >= count);
+    await this.until(async () => {
+      const [running, holds] = await Promise.all([
+        this.redis.lrange(queueKeys.running, 0, -1),
+        this.redis.zrange(holdIndexKey, 0, "-1"),
+      ]);
+      const open = new Set(holds.map((hold) => hold.split("|")[1]));
+      return running.filter((requestId) => open.has(requestId)).length >= count;
+    });
   }
 
   /** The entries of the organization's ledger and its refunds, oldest first. */
@@ -210,7 +217,7 @@ export class Service {
     return (await this.database.query(text, [organizationId])).rows;
   }
 
-  /** Waits until nothing is in flight any more, of all organizations or of one: no hold, no job, nothing undelivered. */
+  /** Waits until nothing is in flight any more, of all organizations or of one: no hold, nothing undelivered. */
   async rest(organizationId?: string): Promise<void> {
     await this.until(async () => {
       const { rows } = await this.database.query(
