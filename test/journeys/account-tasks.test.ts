@@ -29,11 +29,14 @@ const dayMs = 86_400_000;
 const keyword = "coffee beans of the highest quality";
 /** What was searched yesterday and today. */
 const repeated = "garden pump";
+/** What was searched with a depth beyond the limit. */
+const refused = "sourdough starter";
 
 type Task = {
   title: string;
   clicks: number;
-  run: (at: { page: Page; hands: Hands }) => Promise<void>;
+  /** @param at.colleague opens an address as another person of the organization, who signs in there. */
+  run: (at: { page: Page; hands: Hands; colleague: (address: string) => Promise<Page> }) => Promise<void>;
 };
 
 const link = (page: Page, name: string | RegExp) => page.getByRole("link", { name }).first();
@@ -120,6 +123,31 @@ const tasks: Task[] = [
       await hands.press(link(page, "Not charged"));
       await page.waitForURL(/refunded/);
       await see(page, "No answer arrived before the deadline");
+    },
+  },
+  {
+    title: "finds out why a request was refused",
+    clicks: 3,
+    run: async ({ page, hands }) => {
+      await hands.press(link(page, "Searches"));
+      await hands.press(link(page, "Refused"));
+      await page.waitForURL(/refused/);
+      await hands.press(link(page, refused));
+      await page.getByRole("heading", { name: "Refused 400" }).waitFor();
+      await see(page, "What to do:");
+    },
+  },
+  {
+    title: "shares an answer",
+    clicks: 2,
+    run: async ({ page, hands, colleague }) => {
+      await hands.press(link(page, repeated));
+      await page.getByRole("heading", { name: "Answer", exact: true }).waitFor();
+      await hands.press(page.locator("#address"));
+      await page.waitForURL(/req_/);
+      const other = await colleague(page.url());
+      await other.getByRole("heading", { name: repeated }).waitFor();
+      await other.locator("#answer .page a").first().waitFor();
     },
   },
   {
@@ -251,11 +279,14 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await setKeptDays(service.database, organizationId, 30);
     const yesterday = { fields: { keyword: repeated }, hosts: ["a.example", "b.example"] };
     await keepSearch(service.database, { organizationId, tokenId, requestId }, yesterday);
+    await service.search(token, { keyword: refused, depth: 1_000 });
     await service.search(token, { keyword: repeated }, { key: "today" });
     const { body } = await service.search(token, { keyword });
+    const logged = `select from search_log where request_id = $1
+      union all select from refused_searches where organization_id = $2`;
     await service.until(async () => {
-      const { rows } = await service.database.query("select from search_log where request_id = $1", [body.requestId]);
-      return rows.length === 1;
+      const { rowCount } = await service.database.query(logged, [body.requestId, organizationId]);
+      return rowCount === 2;
     });
     return organization;
   }
@@ -271,10 +302,15 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       const { context, page } = await visitor(browser, [url], look);
       await signIn(page, organization);
       const hands = way(page);
-      await run({ page, hands });
+      const other = await visitor(browser, [url], look);
+      const colleague = async (address: string) => {
+        await signInAt(other.page, service, address, organization.token);
+        return other.page;
+      };
+      await run({ page, hands, colleague });
       expect({ way: way.name, steps: hands.steps }).toEqual({ way: way.name, steps: clicks });
       expect(await page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
-      await context.close();
+      await Promise.all([context.close(), other.context.close()]);
     }
   });
 });

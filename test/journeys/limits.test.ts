@@ -28,6 +28,11 @@ const limitedToken = async (tokenId: string, change: LimitChange) => {
   await changeLimits(service.database, "token", tokenId, change);
   await publishIdentityChange(service.redis);
 };
+/** Waits until each API has read so many limits of a token that it knew without them. */
+const untilLimited = async (token: string, limits: number) => {
+  for (const api of [0, 1])
+    await service.until(async () => (await service.usage(token, api)).body.limits?.length === limits);
+};
 const secondToken = async (organizationId: string) => {
   const issued = await issueToken(service.database, organizationId);
   if (!issued) throw new Error("no token");
@@ -97,6 +102,7 @@ test("a token's limit stops that token and no other, and what it spent before th
   expect(await searchMany(token, 3, "before")).toEqual([200, 200, 200]);
   await service.rest();
   await limitedToken(tokenId, { dayMils: 5 * priceMils });
+  await untilLimited(token, 1);
   expect((await searchMany(token, 6, "after")).filter((status) => status === 200)).toHaveLength(2);
   const refused = await service.search(token, { keyword: "refused" });
   expect(refused).toMatchObject({
@@ -116,6 +122,7 @@ test("usage shows the limits that apply to the token with what was spent, and no
   expect(Object.keys((await service.usage(token)).body)).toEqual(["creditBalanceMils", "plan"]);
   await limited(organizationId, { monthMils: 40 });
   await limitedToken(tokenId, { dayMils: 10 });
+  await untilLimited(token, 2);
   expect((await service.search(token, { keyword: "shown" })).status).toBe(200);
   await service.rest();
   const { body } = await service.usage(token);
