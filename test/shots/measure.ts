@@ -19,7 +19,7 @@ export interface PageFigures {
   complaints: string[];
   /** By how much the page is wider than the screen, at most, of the widths at which it was looked at. */
   tooWidePx: number;
-  /** The findings of axe and of the accessibility tree, if they were asked for. */
+  /** The findings of axe and of the accessibility tree, and texts that are cut off, if they were asked for. */
   findings: string[];
 }
 
@@ -30,7 +30,7 @@ const slowCpu = { rate: 4 };
 /**
  * Opens a page in a state and measures it.
  * @param look.next another look at the page, without loading it again.
- * @param look.hasAxe whether axe and the accessibility tree are also checked, in both looks.
+ * @param look.hasAxe whether axe, the accessibility tree and cut texts are also checked, in both looks.
  */
 export async function measureState(
   viewer: Viewer,
@@ -70,7 +70,8 @@ export async function measureState(
 
 async function lookAt(page: Page, { next, hasAxe }: { next?: Required<Look>; hasAxe?: boolean }) {
   const overflowPx = () => page.locator("html").evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
-  const findingsOf = async () => (hasAxe ? [...(await axeFindings(page)), ...(await spokenFaults(page))] : []);
+  const findingsOf = async () =>
+    hasAxe ? [...(await axeFindings(page)), ...(await spokenFaults(page)), ...(await cutTexts(page))] : [];
   const first = { tooWidePx: await overflowPx(), findings: await findingsOf() };
   if (!next) return first;
   await page.setViewportSize({ width: next.width, height: page.viewportSize()?.height ?? 0 });
@@ -81,6 +82,8 @@ async function lookAt(page: Page, { next, hasAxe }: { next?: Required<Look>; has
     findings: [...first.findings, ...(await findingsOf())],
   };
 }
+
+const cutTexts = async (page: Page) => z.array(z.string()).parse(await page.evaluate(cutTextsScript));
 
 async function limit(page: Page, isSlow: boolean): Promise<void> {
   const devtools = await page.context().newCDPSession(page);
@@ -110,6 +113,14 @@ async function weightOf(requests: readonly Request[]) {
 const changedScript = `new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))).then(() =>
   Promise.all(document.getAnimations().filter((one) => one instanceof CSSTransition).map(({ finished }) => finished)))
   .then(() => undefined)`;
+
+/** Elements that hide a part of their text and do not say so with an ellipsis. Those with a clip path are for screen readers. */
+const cutTextsScript = `[...document.querySelectorAll("body *")].filter((element) => {
+  const { overflowX, overflowY, textOverflow, clipPath } = getComputedStyle(element);
+  const isCut = (overflow, size, room) => /hidden|clip/.test(overflow) && clipPath === "none" && size > room + 1;
+  const isCutWide = textOverflow !== "ellipsis" && isCut(overflowX, element.scrollWidth, element.clientWidth);
+  return isCutWide || isCut(overflowY, element.scrollHeight, element.clientHeight);
+}).map(({ outerHTML }) => "cut off: " + outerHTML.slice(0, 100))`;
 
 const firstPaintScript = `new Promise((seen) => {
   new PerformanceObserver((list) => list.getEntriesByName("first-contentful-paint").forEach(({ startTime }) => seen(startTime)))
