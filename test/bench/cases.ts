@@ -1,4 +1,4 @@
-import type { Callers } from "./contestants/contestant.ts";
+import type { Callers, ContestantName } from "./contestants/contestant.ts";
 import type { Stage } from "./contestants/serpmill.ts";
 import type { RequestKind } from "./load/load.ts";
 
@@ -12,7 +12,7 @@ export interface Case {
   status: number;
   connections: number;
   /** The contestants that carry the same load in turn. */
-  beside: readonly ("bullmq" | "yardstick")[];
+  beside: readonly Exclude<ContestantName, "serpmill">[];
 }
 
 const single: Stage = { apis: 1, workers: 1 };
@@ -63,6 +63,7 @@ export const cases: readonly Case[] = [
   { ...usual, name: "spending-limits", callers: "spending-limits" },
   { ...usual, name: "equal", request: "equal" },
   { ...usual, name: "depth-100", request: "depth-100" },
+  { ...usual, name: "tracing", beside: ["traced"] },
   { ...usual, name: "mcp", request: "mcp" },
   { ...usual, name: "mcp-2025-11-25", request: "mcp-2025-11-25" },
   { ...usual, name: "usage", request: "usage" },

@@ -9,7 +9,12 @@ const rateStepsMax = 6;
 const decadesMsMin = 1;
 
 /** Colours with enough contrast on white and on black pages. */
-const colours: Record<ContestantName, string> = { serpmill: "#2f81f7", yardstick: "#d9730d", bullmq: "#8250df" };
+const colours: Record<ContestantName, string> = {
+  serpmill: "#2f81f7",
+  traced: "#1a7f37",
+  yardstick: "#d9730d",
+  bullmq: "#8250df",
+};
 
 const percentiles = [
   { name: "p50", figure: (round: Measured["rounds"][number]) => round.p50Ms, dashes: "" },

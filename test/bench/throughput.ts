@@ -2,7 +2,7 @@ import type { Case } from "./cases.ts";
 import { openBullmq } from "./contestants/bullmq.ts";
 import { openPostgres } from "./contestants/durable-servers.ts";
 import type { CaseLoad, Contestant } from "./contestants/contestant.ts";
-import { openSerpmill } from "./contestants/serpmill.ts";
+import { openSerpmill, type SerpmillParts, type Stage } from "./contestants/serpmill.ts";
 import { openYardstick } from "./contestants/yardstick.ts";
 import { describeRound } from "./report.ts";
 import { AnswersFailed, leadSecondsFor, measureRound } from "./measure-round.ts";
@@ -34,7 +34,7 @@ export async function measureThroughput(run: Run, options: ThroughputOptions): P
   const postgres = await openPostgres(run.shutdown);
   const warmUp = (contestant: Contestant) =>
     measureRound(contestant, { ...firstWarmUp, seconds: Math.min(firstWarmUpSecondsMax, options.seconds) });
-  const others = new Others(run, options.yardstick, warmUp);
+  const others = new Others(run, postgres, options.yardstick, warmUp);
   const measured: Measured[] = [];
   for (const group of byStage(options.cases)) {
     const [{ stage }] = group;
@@ -70,35 +70,47 @@ function byStage(cases: readonly Case[]): Group[] {
 /** The other contestants. Each is started by the first case that needs it, and runs until the end. */
 class Others {
   readonly #run: Run;
+  readonly #postgres: SerpmillParts["postgres"];
   readonly #folder: string | undefined;
   readonly #warmUp: (contestant: Contestant) => Promise<unknown>;
   readonly #opened = new Map<string, Contestant>();
 
-  constructor(run: Run, folder: string | undefined, warmUp: (contestant: Contestant) => Promise<unknown>) {
+  constructor(
+    run: Run,
+    postgres: SerpmillParts["postgres"],
+    folder: string | undefined,
+    warmUp: (contestant: Contestant) => Promise<unknown>,
+  ) {
     this.#run = run;
+    this.#postgres = postgres;
     this.#folder = folder;
     this.#warmUp = warmUp;
   }
 
   /** @param answer the answer that bare BullMQ gives to every job. */
-  async beside({ beside }: Case, answer: unknown): Promise<Contestant[]> {
-    const { shutdown, generator, say } = this.#run;
-    const folder = this.#folder;
+  async beside({ beside, stage }: Case, answer: unknown): Promise<Contestant[]> {
     const contestants: Contestant[] = [];
     for (const name of beside) {
-      if (name === "yardstick" && folder === undefined) continue;
+      if (name === "yardstick" && this.#folder === undefined) continue;
       let opened = this.#opened.get(name);
       if (!opened) {
-        say(`starting ${name}`);
-        opened = await (name === "yardstick" && folder !== undefined
-          ? openYardstick(folder, generator, shutdown)
-          : openBullmq(answer, shutdown));
+        this.#run.say(`starting ${name}`);
+        opened = await this.#open(name, stage, answer);
         await this.#warmUp(opened);
         this.#opened.set(name, opened);
       }
       contestants.push(opened);
     }
     return contestants;
+  }
+
+  #open(name: Case["beside"][number], stage: Stage, answer: unknown): Promise<Contestant> {
+    const { shutdown, generator } = this.#run;
+    const postgres = this.#postgres;
+    if (name === "traced") return openSerpmill({ stage: { ...stage, isTraced: true }, postgres, generator, shutdown });
+    return name === "yardstick" && this.#folder !== undefined
+      ? openYardstick(this.#folder, generator, shutdown)
+      : openBullmq(answer, shutdown);
   }
 }
 

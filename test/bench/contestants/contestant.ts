@@ -1,7 +1,7 @@
 import type { Load, LoadResult } from "../load/load.ts";
 import type { RedisCounters } from "./durable-servers.ts";
 
-export const contestantNames = ["serpmill", "bullmq", "yardstick"] as const;
+export const contestantNames = ["serpmill", "bullmq", "yardstick", "traced"] as const;
 export type ContestantName = (typeof contestantNames)[number];
 
 export const processKinds = ["api", "worker", "redis", "postgres", "provider", "generator"] as const;

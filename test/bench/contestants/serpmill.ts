@@ -26,6 +26,8 @@ export interface Stage {
   hasDefaultLimits?: boolean;
   /** Whether the processes have the heap of the docker compose containers. */
   isContainer?: boolean;
+  /** Whether searches are traced as by default, once there is a collector: one in a hundred. */
+  isTraced?: boolean;
 }
 
 export interface SerpmillParts {
@@ -39,11 +41,13 @@ export interface SerpmillParts {
 export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & { answer: unknown }> {
   const { stage, postgres, generator, shutdown } = parts;
   const provider = stage.providerMs === undefined ? undefined : await openProvider(stage.providerMs, shutdown);
+  const collector = stage.isTraced ? await openCollector(shutdown) : {};
   const redis = await openRedis();
   const service = await Service.start({
     apis: stage.apis,
     workers: stage.workers,
     environment: {
+      ...collector,
       ...provider?.settings,
       ...(provider && !stage.hasDefaultLimits && wideLimits),
       ...(stage.isContainer && { NODE_OPTIONS: containerNodeOptions }),
@@ -65,7 +69,7 @@ export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & {
   await search(tokens.limited[0]); // Fills the rate window.
   const { body } = await search(tokens.one[0]);
   return {
-    name: "serpmill",
+    name: stage.isTraced ? "traced" : "serpmill",
     pids,
     readRedis: openRedisCounters(redis.url, shutdown),
     readStatements: postgres.statements,
@@ -82,6 +86,12 @@ async function openProvider(
   const provider = await AskedProcess.start(new URL("./provider-program.ts", import.meta.url));
   shutdown.register("provider", () => provider.stop());
   return { pid: provider.pid, settings: await provider.ask(z.record(z.string(), z.string()), { delayMs }) };
+}
+
+async function openCollector(shutdown: Shutdown): Promise<Record<string, string>> {
+  const collector = await AskedProcess.start(new URL("./collector-program.ts", import.meta.url));
+  shutdown.register("collector", () => collector.stop());
+  return collector.ask(z.record(z.string(), z.string()), {});
 }
 
 // A search that waits for a provider costs almost nothing, so slow ones need many at once.
