@@ -5,6 +5,7 @@ import { openPostgres } from "./contestants/durable-servers.ts";
 import { openSerpmill } from "./contestants/serpmill.ts";
 import { openYardstick } from "./contestants/yardstick.ts";
 import { measureIdle, measureRound } from "./measure-round.ts";
+import { dashed, dotted, drawLatency } from "./latency-picture.ts";
 import { describeRound, formatFigure, formatNumber, ratioOf } from "./report.ts";
 import { type Idle, type Measured, medianOf, type Round, serviceCpuUs } from "./results.ts";
 import { type Run, withPart } from "./run.ts";
@@ -68,7 +69,7 @@ export async function measureEven(run: Run, { rounds, seconds, yardstick }: Even
         const idle = await measureIdle(contestant, idleSeconds);
         for (const one of arrivals)
           measured.push({
-            case: `${pairs} × ${pairs}, ${one.case}`,
+            case: caseName(pairs, one.case),
             contestant: contestant.name,
             ...(one.load.ratePerSecond !== undefined && { ratePerSecond: one.load.ratePerSecond }),
             providerMs,
@@ -90,6 +91,8 @@ export async function measureEven(run: Run, { rounds, seconds, yardstick }: Even
   }
   return measured;
 }
+
+const caseName = (pairs: number, arrival: string) => `${pairs} × ${pairs}, ${arrival}`;
 
 const usual = { request: "search", callers: "hundred", status: 200, connections } as const;
 
@@ -158,6 +161,17 @@ export function evenReport(measured: readonly Measured[]): string {
     return [one.case, one.contestant, ...figures.map(formatFigure), spread];
   });
   return `${formatTable(["arrivals", "contestant", ...titles, "p99 from–to"], rows)}\n${idleTable(measured)}`;
+}
+
+/** Draws what one pair of processes adds at each rate, and the CPU of a search, as an SVG. */
+export function drawEven(measured: readonly Measured[]): string {
+  const usPerMs = 1_000;
+  const atRates = measured.filter(({ case: name }) => evenRates.some((rate) => name === caseName(1, `${rate}/s`)));
+  return drawLatency(atRates, [
+    { name: "p50", figure: addedP50Ms, dashes: "" },
+    { name: "p99", figure: addedP99Ms, dashes: dashed },
+    { name: "CPU", figure: (one) => (cpuUs(one) ?? 0) / usPerMs, dashes: dotted },
+  ]);
 }
 
 /** What idle processes take. */

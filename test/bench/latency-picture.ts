@@ -16,10 +16,20 @@ const colours: Record<ContestantName, string> = {
   bullmq: "#8250df",
 };
 
-const percentiles = [
-  { name: "p50", figure: (round: Measured["rounds"][number]) => round.p50Ms, dashes: "" },
-  { name: "p99", figure: (round: Measured["rounds"][number]) => round.p99Ms, dashes: ' stroke-dasharray="5 4"' },
-] as const;
+/** A figure in ms, which each contestant has at each rate. */
+export interface Curve {
+  name: string;
+  figure: (one: Measured) => number | undefined;
+  dashes: string;
+}
+
+export const dashed = ' stroke-dasharray="5 4"';
+export const dotted = ' stroke-dasharray="1 3"';
+
+const percentiles: readonly Curve[] = [
+  { name: "p50", figure: (one) => medianOf(one, ({ p50Ms }) => p50Ms), dashes: "" },
+  { name: "p99", figure: (one) => medianOf(one, ({ p99Ms }) => p99Ms), dashes: dashed },
+];
 
 interface Point {
   rate: number;
@@ -27,13 +37,13 @@ interface Point {
 }
 
 /** Draws latency against the arrival rate as an SVG: searches per second on x, milliseconds on a logarithmic y. */
-export function drawLatency(measured: readonly Measured[]): string {
+export function drawLatency(measured: readonly Measured[], curves: readonly Curve[] = percentiles): string {
   const atRates = measured.filter(({ ratePerSecond }) => ratePerSecond !== undefined);
   const names = [...new Set(atRates.map(({ contestant }) => contestant))];
   const lines = names.flatMap((contestant) =>
-    percentiles.map(({ name, figure, dashes }) => {
+    curves.map(({ name, figure, dashes }) => {
       const own = atRates.filter((one) => one.contestant === contestant);
-      const points = own.map((one): Point => ({ rate: one.ratePerSecond ?? 0, ms: medianOf(one, figure) ?? 0 }));
+      const points = own.map((one): Point => ({ rate: one.ratePerSecond ?? 0, ms: figure(one) ?? 0 }));
       return { label: `${contestant} ${name}`, colour: colours[contestant], dashes, points };
     }),
   );

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { chooseCases } from "./cases.ts";
 import { checkYardstick } from "./contestants/yardstick.ts";
-import { evenReport, measureEven } from "./even.ts";
+import { drawEven, evenReport, measureEven } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { measureLatency } from "./latency.ts";
 import { type MemoryOptions, measureMemory } from "./memory.ts";
@@ -50,12 +50,13 @@ export async function latency(
   if (options.svg !== undefined) writeFileSync(options.svg, drawLatency(measured));
 }
 
-/** `even`: measures searches that come at fixed intervals, and prints two tables. @throws if answers fail. */
-export async function even(options: LoadOptions, output: Output): Promise<void> {
-  await measure(options, output, {
+/** `even`: measures searches that come at fixed intervals, prints two tables and draws a picture. @throws if answers fail. */
+export async function even(options: LoadOptions & { svg?: string }, output: Output): Promise<void> {
+  const measured = await measure(options, output, {
     measured: () => withRun(output, (run) => measureEven(run, options)),
     report: evenReport,
   });
+  if (options.svg !== undefined) writeFileSync(options.svg, drawEven(measured));
 }
 
 /** `memory`: reads the memory of the processes while they answer searches, and prints a table. @throws if answers fail. */

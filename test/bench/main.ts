@@ -92,7 +92,8 @@ loadCommand(program.command("latency"))
 
 loadCommand(program.command("even"))
   .description("latency and cost of searches that come evenly, and after steps, with a provider of 500 ms")
-  .action((options: LoadOptions) => measure((output) => even(options, output)));
+  .option("--svg <file>", "draw latency and cost against the rate to this file")
+  .action((options: LoadOptions & { svg?: string }) => measure((output) => even(options, output)));
 
 program
   .command("memory")

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { evenReport } from "./even.ts";
+import { drawEven, evenReport } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
 import { type Measured, resultsOf, type Round } from "./results.ts";
@@ -157,4 +157,19 @@ test("the picture has a line for each percentile of each contestant, within its 
   expect(lines.every((points) => /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/.test(points))).toBe(true);
   expect(svg).toContain("prefers-color-scheme:dark");
   expect(svg.match(/<text[^>]*>serpmill p99<\/text>/)).not.toBeNull();
+});
+
+test("the picture of even arrivals has latency and cost of one pair of processes at each rate, without the steps", () => {
+  const at = (name: string, ratePerSecond: number) =>
+    measured("serpmill", [], { case: name, ratePerSecond, rounds: [{ ...round(50), p50Ms: 510, p99Ms: 600 }] });
+  const rates = [at("1 × 1, 50/s", 50), at("1 × 1, 400/s", 400), at("1 × 1, 200 to 400/s", 400), at("3 × 3, 50/s", 50)];
+  const svg = drawEven(rates);
+  const heights = [...svg.matchAll(/points="[\d.]+,([\d.]+) [\d.]+,([\d.]+)"/g)].map(([, ...ys]) => ys.map(Number));
+  // 10 ms, 100 ms and 0.8 ms, which lies on the axis, in two decades.
+  expect(heights).toEqual([
+    [156, 156],
+    [16, 16],
+    [296, 296],
+  ]);
+  expect([...svg.matchAll(/>serpmill (\w+)</g)].map(([, name]) => name)).toEqual(["p50", "p99", "CPU"]);
 });

@@ -61,7 +61,7 @@ function measured() {
     /** Of Redis in the quickest case, as the other end of its range. */
     redisAtBest: figure(benchmarks, ["case", "connections-256"], "Redis") / 1_000_000,
     /** Of a search that comes alone and shares no batch. */
-    cpuAlone: figure(benchmarks, ["pairs", "1 × 1"], "CPU ms") / 1_000,
+    cpuAlone: figure(benchmarks, ["arrivals", "1 × 1, 100/s"], "CPU ms") / 1_000,
     apiMb: figure(benchmarks, ["", "after 200,000"], "API MB, --container"),
     workerMb: figure(benchmarks, ["", "after 200,000"], "worker MB, --container"),
     waitingKb: {
