@@ -1,10 +1,12 @@
+import { mkdirSync, writeFileSync } from "node:fs";
 import type { Reporter, TestModule } from "vitest/node";
 
 const slowestShown = 5;
+const cache = new URL("../../node_modules/.cache/", import.meta.url);
 
 /**
  * Ends a whole run with its slowest files, the tests that failed, and one line of counts. After a run of few files it
- * says nothing.
+ * says nothing. Each run leaves the paths of its failed files for `npm run test:failed`.
  */
 export class ClosingLines implements Reporter {
   #startedAt = 0;
@@ -14,12 +16,17 @@ export class ClosingLines implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
+    mkdirSync(cache, { recursive: true });
+    writeFileSync(new URL("failed-tests", cache), failedIn(modules).join("\n"));
     if (modules.length <= slowestShown) return;
     process.stdout.write(
       `${closingLines(modules, { errors: errors.length, ms: performance.now() - this.#startedAt })}\n`,
     );
   }
 }
+
+const failedIn = (modules: readonly TestModule[]) =>
+  modules.filter((module) => module.state() === "failed").map((module) => module.relativeModuleId);
 
 function closingLines(modules: readonly TestModule[], run: { errors: number; ms: number }): string {
   const slowest = modules
@@ -29,7 +36,7 @@ function closingLines(modules: readonly TestModule[], run: { errors: number; ms:
     .map(({ path, ms }) => `  ${seconds(ms).padStart(7)}  ${path}`);
   const tests = modules.flatMap((module) => [...module.children.allTests()]);
   const inState = (state: string) => tests.filter((test) => test.result().state === state);
-  const failedFiles = modules.filter((module) => module.state() === "failed");
+  const failedFiles = failedIn(modules);
   const failedTests = inState("failed").map((test) => `  ${test.module.relativeModuleId} > ${test.fullName}`);
   const counts = `${modules.length} files (${failedFiles.length} failed), ${inState("passed").length} tests passed, ${failedTests.length} failed, ${inState("skipped").length} skipped`;
   const failures = failedTests.length > 0 ? ["", "Failed tests:", ...failedTests] : [];
