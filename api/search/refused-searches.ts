@@ -9,7 +9,7 @@ import type { RequestScope } from "../http/request-scope.ts";
 
 /** Rows of an organization in a minute. The refused searches beyond them are counted in one more row. */
 const rowsPerMinuteMax = 10;
-/** Refused searches of further organizations are not logged in this minute. */
+/** Refused searches of further organizations are dropped in this minute. */
 const organizationsPerMinuteMax = 10_000;
 const minuteMs = 60_000;
 const messageCharactersMax = 500;
@@ -27,11 +27,11 @@ interface Refusals {
  * If the process dies, rows that wait and the counts of the minute are lost.
  */
 export class RefusedSearches {
-  readonly #writer: Pick<LogWriter<RefusedSearch>, "add">;
+  readonly #writer: RowWriter;
   readonly #refusals = new Map<string, Refusals>();
   #minute = 0;
 
-  constructor(writer: Pick<LogWriter<RefusedSearch>, "add">) {
+  constructor(writer: RowWriter) {
     this.#writer = writer;
   }
 
@@ -46,7 +46,7 @@ export class RefusedSearches {
     this.countMinute();
     const refusals = this.#refusals.get(organizationId) ?? { logged: 0, counted: 0, last: undefined };
     if (refusals.logged === 0) {
-      if (this.#refusals.size >= organizationsPerMinuteMax) return;
+      if (this.#refusals.size >= organizationsPerMinuteMax) return this.#writer.drop();
       this.#refusals.set(organizationId, refusals);
     }
     const row = {
@@ -80,6 +80,7 @@ export class RefusedSearches {
   }
 }
 
+type RowWriter = Pick<LogWriter<RefusedSearch>, "add" | "drop">;
 type RefusedRequest = Pick<RequestScope, "requestId" | "search" | "error" | "logFields">;
 
 /** A token that was pasted into the wrong field stays out of the log. */

@@ -72,7 +72,6 @@ export interface KeptQuery {
 export class KeptAnswers {
   readonly #writer: BackgroundWriter<AnswerToKeep>;
   readonly #lookup: BatchedLookup<KeptQuery, KeptAnswer>;
-  readonly #count: (outcome: string, answers: number) => void;
 
   /** @param parts.writing a connection that no search waits for. */
   constructor(parts: {
@@ -83,14 +82,13 @@ export class KeptAnswers {
     log: Log;
   }) {
     const { database, writing, bytesMax, metrics, log } = parts;
-    this.#count = (outcome, answers) => metrics.keptAnswers.inc({ outcome }, answers);
     this.#writer = new BackgroundWriter({
       waitingMax,
       sizeMax: batchSizeMax,
       pauseMs: batchPauseMs,
       write: (batch) => keepAnswers(writing, batch, bytesMax),
       warn: throttledWarning(log, "answers were not kept at once"),
-      count: this.#count,
+      count: (outcome, answers) => metrics.keptAnswers.inc({ outcome }, answers),
     });
     this.#lookup = new BatchedLookup({
       sizeMax: lookupsAtOnceMax,
@@ -103,7 +101,7 @@ export class KeptAnswers {
   /** Keeps an answer in the background. Returns once it is compressed, and never rejects. */
   async keep(answer: AnswerToKeep): Promise<void> {
     const body = await compressAnswer(answer.body).catch(() => undefined);
-    if (body === undefined || body.length > bodyBytesMax) this.#count("dropped", 1);
+    if (body === undefined || body.length > bodyBytesMax) this.#writer.drop();
     else this.#writer.add({ ...answer, body });
   }
 

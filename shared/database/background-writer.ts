@@ -22,13 +22,14 @@ export class BackgroundWriter<Item> {
 
   /** Takes an item. Returns at once and never throws. */
   add(item: Item): void {
-    const { waitingMax, count } = this.#options;
-    if (this.#waiting >= waitingMax) {
-      count("dropped", 1);
-      return;
-    }
+    if (this.#waiting >= this.#options.waitingMax) return this.drop();
     this.#waiting += 1;
     this.#batches.add(item);
+  }
+
+  /** Counts an item as dropped that there is no room for, here or before it came here. */
+  drop(): void {
+    this.#options.count("dropped", 1);
   }
 
   /** Writes what waits. From now on a batch that Postgres does not take is not tried again. */

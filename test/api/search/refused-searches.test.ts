@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { SearchFailed } from "../../../api/errors.ts";
 import { RefusedSearches } from "../../../api/search/refused-searches.ts";
 import { newToken } from "../../../api/tokens/tokens.ts";
@@ -107,9 +107,18 @@ const refusedRequest = (organizationId: string, error = new CallerError("not_imp
   logFields: { organizationId, tokenId: newId("tok") },
 });
 
-test("a flood of refused searches makes ten rows and one that counts, for each organization and minute", () => {
+/** What a writer of rows gets while the clock stands still: no minute ends in between. */
+function recordRows() {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
   const rows: RefusedSearch[] = [];
-  const refused = new RefusedSearches({ add: (row) => rows.push(row) });
+  let dropped = 0;
+  const writer = { add: (row: RefusedSearch) => void rows.push(row), drop: () => void (dropped += 1) };
+  return { refused: new RefusedSearches(writer), rows, dropped: () => dropped };
+}
+
+test("a flood of refused searches makes ten rows and one that counts, for each organization and minute", () => {
+  const { refused, rows } = recordRows();
   const minuteMs = 60_000;
   refused.countMinute(Date.now());
   const flood = Array.from({ length: 5_000 }, () => refusedRequest("org_a"));
@@ -123,9 +132,15 @@ test("a flood of refused searches makes ten rows and one that counts, for each o
   for (const row of rows) expect(JSON.stringify(row).length).toBeLessThan(1_200);
 });
 
+test("refused searches of more organizations than a process keeps in a minute are counted as dropped", () => {
+  const { refused, rows, dropped } = recordRows();
+  refused.countMinute(Date.now());
+  for (let at = 0; at < 10_002; at += 1) refused.add(refusedRequest(`org_${at}`));
+  expect([rows.length, dropped()]).toEqual([10_000, 2]);
+});
+
 test("a search that ran and failed, one that still runs, and requests of other kinds are not logged as refused", () => {
-  const rows: RefusedSearch[] = [];
-  const refused = new RefusedSearches({ add: (row) => rows.push(row) });
+  const { refused, rows } = recordRows();
   const request = refusedRequest("org_a");
   refused.add({ ...request, error: new SearchFailed("engine_error", { reason: "provider_refused" }, {}) });
   refused.add({ ...request, error: new CallerError("engine_timeout", { reason: "still_running", timeoutMs: 1 }) });
