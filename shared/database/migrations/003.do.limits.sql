@@ -2,7 +2,9 @@
 
 create function utc_today() returns date language sql stable as $$ select (now() at time zone 'UTC')::date $$;
 
-create function month_of(day date) returns date language sql immutable as $$ select date_trunc('month', day)::date $$;
+-- Postgres inlines an immutable function if all that it uses is immutable: `date_trunc` of a timestamp without time zone, and `||` of
+-- texts. As calls, this one and spending_text() took a third of a settlement's time.
+create function month_of(day date) returns date language sql immutable as $$ select date_trunc('month', day::timestamp)::date $$;
 
 -- The first change of a balance on a new day begins the count of that day: with the balance before it, and the credit that it adds.
 create function begin_spending_day() returns trigger language plpgsql as $$
@@ -64,8 +66,8 @@ where t.spending_day is not null;
 -- The spending that Redis keeps beside a balance: the day as days since 1970, the mils of that day and of its month, and the
 -- day on which the next month begins.
 create function spending_text(day date, spent_day_mils bigint, spent_month_mils bigint) returns text language sql immutable as $$
-  select (day - date '1970-01-01') || ':' || spent_day_mils || ':' || spent_month_mils || ':'
-    || ((month_of(day) + interval '1 month')::date - date '1970-01-01')
+  select (day - date '1970-01-01')::text || ':' || spent_day_mils::text || ':' || spent_month_mils::text || ':'
+    || ((month_of(day) + interval '1 month')::date - date '1970-01-01')::text
 $$;
 
 -- The version of an organization's first entry since this time, or the version that comes next. It is a binary search by version.

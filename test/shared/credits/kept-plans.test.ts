@@ -38,6 +38,21 @@ test("a connection that planned its queries on empty tables does not read all ke
   await close();
 });
 
+test("Postgres inlines what a settlement computes for each search, instead of calling a function for it", async () => {
+  const { database, url, close } = await openFreshDatabase({ sizeMax: 1 });
+  await createPayer(database, 100);
+  const { rows } = await asOwner(url, (client) =>
+    client.query(
+      `explain (verbose, format json) select month_of(o.spending_day), utc_today(), left_of(o.day_limit_mils, 1, 2),
+         spending_text(o.spending_day, o.day_began_with_mils, o.month_began_with_mils) from organizations o`,
+    ),
+  );
+  const { Output: computed } = rows[0]["QUERY PLAN"][0].Plan;
+  expect(computed).toHaveLength(4);
+  expect(computed.join(" ")).not.toMatch(/\b(month_of|utc_today|left_of|spending_text)\(/);
+  await close();
+});
+
 /** How often the tables of answers were looked up in, and how many of their rows were read one after the other. */
 async function rowsScanned(of: Database): Promise<{ lookups: number; rows: number }> {
   const { rows } = await of.query(
