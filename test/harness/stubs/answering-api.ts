@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
 import express, { type NextFunction, type Request, type Response } from "express";
 import { recordError } from "../../../api/errors.ts";
 import { openRequestScope } from "../../../api/http/request-scope.ts";
@@ -14,7 +15,7 @@ import { handleSearch } from "../../../api/v1/search.ts";
 import { handleUsage } from "../../../api/v1/usage.ts";
 import { readConfig } from "../../../shared/config.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
-import type { CallerError } from "../../../shared/errors.ts";
+import { CallerError } from "../../../shared/errors.ts";
 import { openLog } from "../../../shared/log.ts";
 import { noTracing } from "../../../shared/tracing/spans.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
@@ -88,9 +89,11 @@ function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: 
   app.get("/v1/usage", handleUsage(parts));
   app.post("/v1/serp/search", handleSearch(parts));
   app.post("/mcp", handleMcp(parts));
-  app.use((error: CallerError, request: Request, response: Response, _next: NextFunction) => {
-    recordError(response, error);
-    sendError(request, response, error);
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (error instanceof CallerError) {
+      recordError(response, error);
+      sendError(request, response, error);
+    } else response.status(500).end(inspect(error)); // A defect.
   });
   return app;
 }
