@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
+import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
 import { type DoorClient, doorClients } from "./door-clients.ts";
 
@@ -106,7 +107,7 @@ describe.each(doorClients)("$client", (doorClient) => {
     },
     "a wrong token": async () => newToken(),
     "a full rate window": async () => {
-      const { token } = await organizationOf(doorClient, { terms: { windowLimit: 1 } });
+      const { token } = await organizationOf(doorClient, { terms: { ...endlessWindow, windowLimit: 1 } });
       await search({ api, q: "first", token });
       return token;
     },
