@@ -1,3 +1,4 @@
+import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Row, Say } from "../report.ts";
 import { untilAtRest } from "../audit/rest.ts";
 import { auditCase } from "./case-audit.ts";
@@ -28,13 +29,13 @@ export async function runCrashPoints(options: {
   const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, say } = options;
   const chosen = among.filter(({ name }) => name.includes(only));
   const rows = new Map<Case, Row>();
-  const inTurn = oneAtATime();
+  const openings = new Turns();
   // Half of the stacks start with the long deadlines and half with the short ones, so that stacks are seldom replaced.
   const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
   const work = async (number: number) => {
     const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
     await runAll(
-      { next, open: (deadlineMs) => inTurn(() => openReady(postgresUrl, deadlineMs)), lateMsMax },
+      { next, open: (deadlineMs) => openings.run(() => openReady(postgresUrl, deadlineMs)), lateMsMax },
       (one, row) => {
         rows.set(one, row);
         say(`${rows.size} of ${chosen.length}: ${row.held ? "held" : "BROKEN"}: ${row.what}: ${row.seen}`);
@@ -82,15 +83,6 @@ async function openReady(postgresUrl: string, deadlineMs: number): Promise<Isola
 }
 
 /** Runs steps one after the other, so that not all stacks start at once. */
-function oneAtATime(): <T>(step: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (step) => {
-    const done = last.then(step);
-    last = done.catch(() => undefined);
-    return done;
-  };
-}
-
 async function runOne(stack: IsolatedStack, one: Case, lateMsMax: number): Promise<Row> {
   const what = one.name;
   const promised = promises[one.ends];
