@@ -49,7 +49,7 @@ export default defineConfig({
           globalSetup,
           isolate: false,
           // More than there are cores: half of a test's time is waiting for processes.
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },
