@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
   answersIn,
   countUpTo,
@@ -9,7 +8,6 @@ import {
   notGiven,
   optionalText,
   organicOf,
-  type Part,
   requiredText,
   scoreAt,
   withinSites,
@@ -37,35 +35,24 @@ export const tavily: Door = {
         ...localeOf(language),
         ...(country !== undefined && { location: country }),
       },
-      write: (answer, { durationMs }) => page(answer, { query, part, wantsAnswer: Boolean(wantsAnswer), durationMs }),
+      write: (answer, { durationMs }) => ({
+        query,
+        // What Google itself answers, quoted, calculated or generated.
+        answer: wantsAnswer ? (answersIn(answer)[0] ?? null) : null,
+        follow_up_questions: null,
+        images: [],
+        results: part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
+          title,
+          url,
+          content: description,
+          score: scoreAt(place),
+          raw_content: null,
+        })),
+        response_time: Math.round(durationMs) / 1_000,
+        request_id: answer.requestId,
+      }),
     })),
   names: { keyword: "query", depth: "max_results", location: "country" },
   statuses: { out_of_credits: 432, plan_required: 432 },
   writeError: ({ code, message, details }, requestId) => ({ detail: { error: message, code, details, requestId } }),
 };
-
-interface Asked {
-  query: string;
-  part: Part;
-  wantsAnswer: boolean;
-  durationMs: number;
-}
-
-function page(answer: SearchResponseBody, { query, part, wantsAnswer, durationMs }: Asked) {
-  return {
-    query,
-    // What Google itself answers, quoted, calculated or generated.
-    answer: wantsAnswer ? (answersIn(answer)[0] ?? null) : null,
-    follow_up_questions: null,
-    images: [],
-    results: part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
-      title,
-      url,
-      content: description,
-      score: scoreAt(place),
-      raw_content: null,
-    })),
-    response_time: Math.round(durationMs) / 1_000,
-    request_id: answer.requestId,
-  };
-}
