@@ -27,7 +27,7 @@ const entries = async () => (await service.ledgerOf(organization.organizationId)
 
 /** Sends a search whose admission breaks the connection, and waits until the API has another one. */
 async function searchCut(landed: boolean): Promise<void> {
-  proxy.cutAround(Buffer.from(organization.organizationId), landed);
+  proxy.cutAround([organization.organizationId], landed);
   const refused = await search("cut");
   expect(refused).toMatchObject({ status: 503, body: { error: { details: { reason: "redis_unreachable" } } } });
   await service.until(async () => (await fetch(`${service.apis[0]?.opsUrl}/readyz`)).ok);

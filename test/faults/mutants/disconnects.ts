@@ -1,4 +1,4 @@
-import { inCode, inScript, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
+import { inCode, inScript, type Mutant, replace, testFile } from "./mutant.ts";
 
 /** Bugs after a caller disconnects while a worker has its search. */
 export const disconnectMutants: readonly Mutant[] = [
@@ -17,8 +17,8 @@ export const disconnectMutants: readonly Mutant[] = [
   {
     name: "unpaid-calls-counted-twice",
     what: "Unpaid calls count again each time the end of their search is published.",
-    caughtBy: moneyModel,
-    edits: [inScript("unpaid-calls.lua", replace(/== 0 then return 0 end\n/, "== 2 then return 0 end\n"))],
+    caughtBy: testFile("test/shared/credits/unpaid-calls.test.ts"),
+    edits: [inScript("unpaid-calls.lua", replace(/== 0 then return 0 end\n/, "== 0 then return calls end\n"))],
   },
   {
     name: "next-page-after-disconnect",

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { replyInboxKey } from "../../../shared/queue/replies.ts";
 import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { providerFailures } from "./provider.ts";
@@ -45,6 +46,9 @@ const redisDown =
     return () => servers.restartRedis(meanwhile(degree));
   };
 
+/** The prepared statements that settle searches. */
+const settlements = ["decide_searches", "charge_alone"];
+
 /** Every fault, by name. */
 export const faults = {
   "API killed": on("apis", killed),
@@ -59,13 +63,13 @@ export const faults = {
   "Postgres cut off from an API": on("apis", cut("postgres")),
   "Postgres silent for an API": on("apis", silent("postgres")),
   "Postgres' replies held from an API": on("apis", held("replies", "postgres")),
-  "settling of unknown outcome in an API": on("apis", cutAround("postgres", "settle")),
+  "settling of unknown outcome in an API": on("apis", cutAround("postgres", ...settlements)),
   "confirmation of unknown outcome in an API": on("apis", cutAround("postgres", "confirm_delivered")),
   "Postgres cut off from a worker": on("workers", cut("postgres")),
   "Postgres silent for a worker": on("workers", silent("postgres")),
   "Postgres' replies held from a worker": on("workers", held("replies", "postgres")),
   "Postgres slow for a worker": on("workers", slow("postgres")),
-  "settling of unknown outcome in a worker": on("workers", cutAround("postgres", "settle")),
+  "settling of unknown outcome in a worker": on("workers", cutAround("postgres", ...settlements)),
 
   "Redis cut off from an API": on("apis", cut("redis")),
   "Redis silent for an API": on("apis", silent("redis")),
@@ -85,7 +89,7 @@ export const faults = {
   "a worker's requests to Postgres held": on("workers", held("requests", "postgres")),
   "Redis' replies held from a worker": on("workers", held("replies", "redis")),
   "Redis slow for a worker": on("workers", slow("redis")),
-  "answering of unknown outcome": on("workers", cutAround("redis", "xadd")),
+  "answering of unknown outcome": on("workers", cutAround("redis", replyInboxKey(""))),
   "hold's end of unknown outcome": on("workers", cutAround("redis", ":holds")),
 
   "callers cut off from an API": on("apis", unreachable(cut("outside"))),

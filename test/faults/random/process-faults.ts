@@ -86,11 +86,11 @@ export const slow =
     link.delay(10 + 490 * strength);
     return link.mend;
   };
-/** One connection breaks around this request, which may have been executed. */
+/** One connection breaks around a request that contains one of these texts, and may have been executed. */
 export const cutAround =
-  (name: LinkName, request: string) =>
+  (name: LinkName, ...requests: readonly string[]) =>
   (process: ClusterProcess, { landed }: Degree) => {
     const link = process.links[name];
-    link.cutAround(Buffer.from(request), landed);
+    link.cutAround(requests, landed);
     return link.mend;
   };

@@ -25,17 +25,17 @@ export interface Proxy {
    */
   replaceHost: (connectionName?: string) => void;
   /**
-   * Breaks one connection at the next request that contains these bytes: after the server carried it out and before its
+   * Breaks one connection at the next request that contains one of these texts: after the server carried it out and before its
    * reply is forwarded (`landed`), or before the server gets it. The sender cannot distinguish the two.
    */
-  cutAround: (request: Buffer, landed: boolean) => void;
+  cutAround: (requests: readonly string[], landed: boolean) => void;
   /** Ends all faults. */
   mend: () => void;
   close: () => Promise<void>;
 }
 
 interface Trap {
-  request: Buffer;
+  requests: readonly string[];
   landed: boolean;
 }
 
@@ -118,8 +118,8 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     replaceHost: (connectionName = "") => {
       for (const connection of faults.connections) connection.isLost ||= connection.greeting.includes(connectionName);
     },
-    cutAround: (request, landed) => {
-      faults.trap = { request, landed };
+    cutAround: (requests, landed) => {
+      faults.trap = { requests, landed };
     },
     mend: () => faults.clear(),
     close: () => {
@@ -151,7 +151,7 @@ function carry(faults: Faults, caller: Socket, callee: Socket): void {
       // This is the reply to the request that was carried out. The connection was kept open only until then.
       if (swallowing && way === "replies") return breakUp();
       const { trap } = faults;
-      if (way === "requests" && trap && chunk.includes(trap.request)) {
+      if (way === "requests" && trap?.requests.some((request) => chunk.includes(request))) {
         faults.trap = undefined;
         if (!trap.landed) return breakUp();
         swallowing = true;
