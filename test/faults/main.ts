@@ -12,6 +12,8 @@ import { scenarios } from "./scenarios/all.ts";
 
 // A crash point mostly waits until other processes notice the death.
 const stacksDefault = 6;
+// A test of a mutant mostly waits for its servers and processes.
+const mutantsAtOnceDefault = 4;
 const modelRunsDefault = 3_000;
 
 /** Starts a Postgres for one command. Each run in it creates its own database. */
@@ -95,8 +97,9 @@ program
 
 program
   .command("mutants")
-  .description("plants known bugs in copies of the code, one after the other, and reports whether the tests catch each")
+  .description("plants each known bug in a copy of the code, and reports whether the tests catch each")
   .option("--only <name>", "only this mutant")
-  .action(async ({ only }: { only?: string }) => conclude(await runMutants({ only, say })));
+  .option("--at-once <n>", "how many mutants run at a time", parseWholeNumber(1), mutantsAtOnceDefault)
+  .action(async (options: { only?: string; atOnce: number }) => conclude(await runMutants({ ...options, say })));
 
 await runCommand(program);

@@ -1,11 +1,11 @@
-import { faults, inCode, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
+import { inCode, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
 
 /** Bugs of corrections by an operator. */
 export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-repeated",
     what: "A correction counts as often as it is sent, and no index forbids it.",
-    caughtBy: faults("random", "--seed", "1", "--seeds", "3", "--searches", "300"),
+    caughtBy: moneyModel,
     edits: [
       inSql("one_entry_per_correction", replace("create unique index", "create index")),
       inSql("correct_credit", replace(/and not exists \([^)]*\)/, "")),
@@ -14,7 +14,7 @@ export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-unlocked",
     what: "A correction does not lock the organization first, so it may be decided on an old balance.",
-    caughtBy: moneyModel,
+    caughtBy: testFile("test/commands/credit.test.ts"),
     edits: [inSql("correct_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
   },
   {

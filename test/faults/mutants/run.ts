@@ -1,4 +1,4 @@
-import { cpSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
@@ -25,39 +25,48 @@ const copied = [
   "vitest.config.ts",
 ];
 
-/** Applies each mutant to a copy of the checkout and runs the command that must catch it there. @returns a row for each. */
-export async function runMutants(options: { only?: string | undefined; say: Say }): Promise<Row[]> {
-  const { only, say } = options;
+/**
+ * Applies each mutant to a copy of the checkout of its own and runs the command that must catch it there, several at a time.
+ * @returns a row for each, in the order of the list.
+ */
+export async function runMutants(options: { only?: string | undefined; atOnce: number; say: Say }): Promise<Row[]> {
+  const { only, atOnce, say } = options;
   const chosen = mutants.filter(({ name }) => only === undefined || name === only);
   if (chosen.length === 0)
     throw new Error(`There is no mutant ${only}. Known: ${mutants.map((m) => m.name).join(", ")}`);
-  const rows: Row[] = [];
-  for (const mutant of chosen) {
-    say(`${mutant.name}: ${mutant.caughtBy.join(" ")}`);
-    const startedAtMs = performance.now();
-    const { ending, complaint } = await runOn(mutant);
-    const tookSeconds = Math.round((performance.now() - startedAtMs) / 1_000);
-    const isCaught = ending === "exit code 1";
-    const seen = `${tookSeconds} s: ${isCaught ? complaint : `not caught, ${ending}`}`;
-    say(`  ${seen}`);
-    rows.push({ what: `${mutant.name}: ${mutant.what}`, promised: "caught", seen, held: isCaught });
-  }
-  return rows;
+  const files = productFiles();
+  const rows = new Map<Mutant, Row>();
+  // Half of the runs take the fault commands and half the test files, which wait more. So the load stays even.
+  const waiting = chosen.toSorted((one, other) => Number(isTestFile(one)) - Number(isTestFile(other)));
+  const work = async (number: number) => {
+    const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
+    for (let mutant = next(); mutant; mutant = next()) {
+      const { ending, complaint, tookSeconds } = await runOn(mutant, applyMutant(files, mutant));
+      const held = ending === "exit code 1";
+      const seen = `${tookSeconds} s: ${held ? complaint : `not caught, ${ending}`}`;
+      rows.set(mutant, { what: `${mutant.name}: ${mutant.what}`, promised: "caught", seen, held });
+      say(`${rows.size} of ${chosen.length}: ${held ? "caught" : "NOT CAUGHT"}: ${mutant.name}: ${seen}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, chosen.length) }, (_, number) => work(number)));
+  return chosen.flatMap((mutant) => rows.get(mutant) ?? []);
 }
+
+const isTestFile = ({ caughtBy: [program] }: Mutant) => program === "vitest";
 
 interface Ended {
   /** As in "exit code 1". */
   ending: string;
   /** The first line of the output that reports a broken promise. */
   complaint: string;
+  tookSeconds: number;
 }
 
-async function runOn(mutant: Mutant): Promise<Ended> {
-  const changed = applyMutant(productFiles(), mutant);
+async function runOn(mutant: Mutant, changed: ReadonlyMap<string, string>): Promise<Ended> {
   const copy = await GuardedFolder.create("serpmill-mutant-");
   try {
     for (const part of copied) cpSync(join(root, part), join(copy.path, part), { recursive: true });
-    symlinkSync(join(root, "node_modules"), join(copy.path, "node_modules"));
+    linkPackages(join(root, "node_modules"), join(copy.path, "node_modules"));
     for (const [path, text] of changed) writeFileSync(join(copy.path, path), text);
     return await run(mutant.caughtBy, copy.path);
   } finally {
@@ -65,7 +74,15 @@ async function runOn(mutant: Mutant): Promise<Ended> {
   }
 }
 
+/** Links each package, and no cache: runs at the same time would overwrite each other's, and the checkout's failed tests. */
+function linkPackages(from: string, to: string): void {
+  mkdirSync(to);
+  for (const name of readdirSync(from))
+    if (!name.startsWith(".") || name === ".bin") symlinkSync(join(from, name), join(to, name));
+}
+
 async function run([program = "", ...args]: readonly string[], cwd: string): Promise<Ended> {
+  const startedAtMs = performance.now();
   const path = `${join(cwd, "node_modules", ".bin")}:${process.env.PATH ?? ""}`;
   const child = await startGuardedProcess(program, args, {
     cwd,
@@ -74,10 +91,12 @@ async function run([program = "", ...args]: readonly string[], cwd: string): Pro
   });
   const late = setTimeout(() => void child.stop(), runMsMax);
   const { stdout, stderr } = child.process;
-  const output = await Promise.all([stdout, stderr].flatMap((stream) => (stream ? textOf(stream) : [])));
+  // The fault commands name what broke on stderr, and repeat it in a table.
+  const output = await Promise.all([stderr, stdout].flatMap((stream) => (stream ? textOf(stream) : [])));
   const ending = await child.exited;
   clearTimeout(late);
-  return { ending, complaint: firstComplaint(output.join("\n")) };
+  const tookSeconds = Math.round((performance.now() - startedAtMs) / 1_000);
+  return { ending, complaint: firstComplaint(output.join("\n")), tookSeconds };
 }
 
 const complaint = /BROKEN: (.*)|\| NO |AssertionError: (.*)|(Property failed.*)|FAIL (.*)/;

@@ -25,7 +25,7 @@ export const settlingMutants: readonly Mutant[] = [
   {
     name: "charged-before-engine-answers",
     what: "The worker charges a search even if the engine fails, and does not report that the charge stands.",
-    caughtBy: randomFaults("300", "--only", "provider fails"),
+    caughtBy: testFile("test/journeys/give-back.test.ts"),
     edits: [
       inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
       inCode("settlementRequest", replace("priceMils: ending.priceMils", "priceMils: job.priceMils")),
@@ -85,7 +85,7 @@ export const settlingMutants: readonly Mutant[] = [
   {
     name: "seeded-by-increment",
     what: "A balance from Postgres is added to the copy in Redis instead of replacing it.",
-    caughtBy: randomFaults("300"),
+    caughtBy: moneyModel,
     edits: [
       inScript(
         "settle.lua",
@@ -99,7 +99,7 @@ export const settlingMutants: readonly Mutant[] = [
   {
     name: "settled-twice",
     what: "Settlement ignores that a search is already charged, and no index forbids a second charge.",
-    caughtBy: randomFaults("300", "--only", "jobs doubled"),
+    caughtBy: moneyModel,
     edits: [
       inSql("one_charge_per_request", replace("create unique index", "create index")),
       inSql("decide_searches", replace("l.request_id = a.request_id and l.kind = 'charge'", "false")),

@@ -16,7 +16,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
   {
     name: "spending-limit-ignores-holds",
     what: "Searches in flight do not count against a limit until they are charged.",
-    caughtBy: journey,
+    caughtBy: moneyModel,
     edits: [
       inScript(
         "admit.lua",

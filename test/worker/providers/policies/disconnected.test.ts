@@ -75,8 +75,9 @@ test("after the first page no further page is fetched", async () => {
   disconnect();
   expect(aborted(calls)).toEqual([]);
   call(0).end(answered);
-  expect(await ended).toMatchObject({ failures: [{ failure: "dropped", outOfTime: true }] });
+  await nextTurn(); // A further page would be sent within this turn, and the search would wait for its answer.
   expect(pagesOf(calls)).toEqual([1]);
+  expect(await ended).toMatchObject({ failures: [{ failure: "dropped", outOfTime: true }] });
 });
 
 test("an answer that needs no further page is an answer all the same", async () => {
