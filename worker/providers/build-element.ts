@@ -82,9 +82,12 @@ export function ratingText(rating = "", ratingCount = ""): string {
   return `${rating} (${Number.isSafeInteger(count) ? thousands.format(count) : ratingCount})`.trim();
 }
 
+/** The texts without empty ones. */
+export const filled = (texts: readonly string[]) => texts.filter((text) => text !== "");
+
 /** `Source · 2 days ago`. Empty texts are left out. */
 export function joinWithDots(...texts: readonly string[]): string {
-  return texts.filter((text) => text !== "").join(" · ");
+  return filled(texts).join(" · ");
 }
 
 /** Joins lines or paragraphs: with a space after punctuation, otherwise with a dot, so that sentences stay apart. */
@@ -105,7 +108,7 @@ export function isPunctuated(text: string): boolean {
 }
 
 function plainTexts(texts: readonly string[]): string[] {
-  return texts.map(plainText).filter((text) => text !== "");
+  return filled(texts.map(plainText));
 }
 
 /**

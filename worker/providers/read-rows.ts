@@ -10,6 +10,11 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The object itself; one without fields for any other value. */
+export function toFields(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}
+
 /**
  * Reads the rows of a list one by one, so that a page is not lost for one bad row.
  * @param read returns undefined for a row that it cannot read.
@@ -31,15 +36,6 @@ export function readRows<Found>(
 
 function holdsNothing(row: unknown): boolean {
   return row === undefined || row === null || row === "" || (isObject(row) && Object.keys(row).length === 0);
-}
-
-/** Parses a whole list, which is larger than any page. Only the operator's command does this, never a worker. */
-export function parseList(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Ten times as many as the providers list today. */

@@ -112,7 +112,11 @@ const partsMax = 50_000;
  * are bounded even where a schema sets no bound.
  */
 export function parseJson(body: string): unknown {
-  if (hasTooManyParts(body)) return undefined;
+  return hasTooManyParts(body) ? undefined : parseList(body);
+}
+
+/** Parses a whole list, which is larger than any page. Only the operator's command does this, never a worker. */
+export function parseList(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {

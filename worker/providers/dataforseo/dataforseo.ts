@@ -32,11 +32,11 @@ import {
 import { capabilities, dataForSeoLanguages } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode } from "../../../shared/capabilities/google-languages.ts";
 import { questionClickMicroUsd, searchCostMicroUsd } from "../prices.ts";
-import { parseJson, plainText } from "../sanitize.ts";
+import { parseJson, parseList, plainText } from "../sanitize.ts";
 import { readElements } from "./elements.ts";
 import { readableItems } from "./item-fields.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
-import { parseList, toLocationRows } from "../read-rows.ts";
+import { toLocationRows } from "../read-rows.ts";
 
 /** DataForSEO states 6 s for a page, and up to four times that for ten. The rest of a 30 s deadline is enough for a faster provider. */
 const callTimeoutMs = 25_000;

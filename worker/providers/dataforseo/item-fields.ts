@@ -1,9 +1,10 @@
-import { isPunctuated, joinLines, joinWithDots, ratingText } from "../build-element.ts";
+import { filled, isPunctuated, joinLines, joinWithDots, ratingText } from "../build-element.ts";
 import { type Fields, isObject, readRows } from "../read-rows.ts";
 
 const partsMax = 50;
 const digitsKept = 12;
 
+const priceFields = ["displayed_price", "current", "max_value", "regular", "currency"];
 const dateFields = ["date", "job_posted_time", "timestamp"];
 
 /** The text of the first of these fields that has one; "" if none has. */
@@ -17,12 +18,7 @@ export function firstText(row: Fields | undefined, ...fields: readonly string[])
 
 /** The texts of these fields, without those that have none. */
 export function textsOf(row: Fields, fields: readonly string[]): string[] {
-  const texts: string[] = [];
-  for (const field of fields) {
-    const text = toText(row[field]);
-    if (text !== "") texts.push(text);
-  }
-  return texts;
+  return filled(fields.map((field) => toText(row[field])));
 }
 
 /** A text in one line, or a number rounded to 12 digits, which hides binary fractions; "" for everything else. */
@@ -37,7 +33,7 @@ function toText(value: unknown): string {
 /** The texts of a list, or of a single value in place of a list. */
 export function toTexts(value: unknown): string[] {
   if (value === undefined || value === null) return [];
-  return (Array.isArray(value) ? value : [value]).map(toText).filter((text) => text !== "");
+  return filled((Array.isArray(value) ? value : [value]).map(toText));
 }
 
 /** The objects of a list, or a single object in place of a list. */
@@ -87,13 +83,9 @@ export function formatRating(row: Fields): string {
 export function formatPrices(row: Fields): string[] {
   const [price] = toRows(row["price"]);
   if (price === undefined) return [];
-  const [displayed, current, most, regular, currency] = [
-    firstText(price, "displayed_price"),
-    firstText(price, "current"),
-    firstText(price, "max_value"),
-    firstText(price, "regular"),
-    firstText(price, "currency"),
-  ];
+  const [displayed = "", current = "", most = "", regular = "", currency = ""] = priceFields.map((field) =>
+    firstText(price, field),
+  );
   const range = most === "" || most === current ? current : `${current}–${most}`;
   const withCurrency = (amount: string) => amount && `${amount} ${currency}`.trim();
   return [displayed || withCurrency(range), regular === current ? "" : withCurrency(regular)];
@@ -117,9 +109,7 @@ export function tableLines(row: Fields): string[] {
   if (table === undefined) return [];
   const content = table["table_content"];
   const lines = [table["table_header"], ...(Array.isArray(content) ? content : [])].map(toTexts);
-  return lines
-    .map((cells) => (cells.length === 2 ? cells.join(": ") : joinWithDots(...cells)))
-    .filter((text) => text !== "");
+  return filled(lines.map((cells) => (cells.length === 2 ? cells.join(": ") : joinWithDots(...cells))));
 }
 
 /** An item of the page. Only its type is known to exist. */

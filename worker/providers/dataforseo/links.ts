@@ -1,4 +1,4 @@
-import { joinLines, joinWithDots, type RawLink } from "../build-element.ts";
+import { filled, joinLines, joinWithDots, type RawLink } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import {
   firstText,
@@ -171,10 +171,9 @@ export function isOverview({ type }: Fields): boolean {
 
 export function readOverview(overview: Fields): Overview {
   const parts = toRows(overview["items"]);
-  const paragraphs = parts.map(paragraphOf).filter((text) => text !== "");
+  const paragraphs = filled(parts.map(paragraphOf));
   return {
-    paragraphs:
-      paragraphs.length > 0 ? paragraphs : [plainMarkdown(overview["markdown"])].filter((text) => text !== ""),
+    paragraphs: paragraphs.length > 0 ? paragraphs : filled([plainMarkdown(overview["markdown"])]),
     tableRows: parts.flatMap(tableLines),
     links: [...citedBy(overview), ...parts.flatMap(linksOf)],
   };

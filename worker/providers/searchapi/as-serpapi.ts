@@ -1,9 +1,7 @@
-import { isObject } from "../read-rows.ts";
+import { type Fields, isObject, toFields } from "../read-rows.ts";
 import { toMembers } from "../serpapi/fields.ts";
 
 /** SearchApi's answer has the parts of SerpApi's. Only what it names or nests in another way is translated here. */
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Deeper than any block of a page. */
 const depthMax = 20;
@@ -57,9 +55,9 @@ function toError(error: unknown): unknown {
 
 /** Its rich snippet has no part above or below the snippet, and the number of reviews is a line of its own: `5.0`, `(90)`. */
 function toOrganic({ rich_snippet, video, ...row }: Fields): unknown {
-  const { channel: author, date, length: duration } = isObject(video) ? video : {};
-  const { extensions, detected_extensions } = isObject(rich_snippet) ? rich_snippet : {};
-  const { rating, reviews } = isObject(detected_extensions) ? detected_extensions : {};
+  const { channel: author, date, length: duration } = toFields(video);
+  const { extensions, detected_extensions } = toFields(rich_snippet);
+  const { rating, reviews } = toFields(detected_extensions);
   const lines = toMembers(extensions).reduce<unknown[]>(joinCount, []);
   return { author, date, duration, rating, reviews, extensions: lines, ...row };
 }
@@ -77,7 +75,7 @@ const unshownOfQuestion = ["search", "error", "is_ai_overview", "entity", "markd
 /** The page of an answer is an object. A question without an answer has only the highlighted part of one. */
 function toQuestion(row: Fields): unknown {
   const { answer, answer_highlight, source, text_blocks, reference_links } = row;
-  const { title, link, source: site, displayed_link } = isObject(source) ? source : {};
+  const { title, link, source: site, displayed_link } = toFields(source);
   return {
     ...without(row, ...questionParts, ...unshownOfQuestion),
     snippet: answer ?? answer_highlight,
@@ -120,7 +118,7 @@ function toAnswerBox({ organic_result, title, link, ...box }: Fields): unknown {
 
 function toImage(image: unknown): unknown {
   if (!isObject(image)) return image;
-  const { name, link } = isObject(image["source"]) ? image["source"] : {};
+  const { name, link } = toFields(image["source"]);
   return { ...without(image, "original"), source: link, source_name: name };
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ResultType } from "../../../shared/results.ts";
 import { buildElement } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { isObject } from "../read-rows.ts";
+import { toFields } from "../read-rows.ts";
 
 /** A text, or a number as text; "" if it is missing, null or of another type. */
 const text = z
@@ -53,12 +53,11 @@ const answer = z.object({
   current: z.object({ summary: text }).catch({ summary: "" }),
 });
 type Answer = z.infer<typeof answer>;
-/** Older SearXNG returns answers as bare strings. They count as empty ones, without an engine. */
-const toFields = (value: unknown): unknown => (isObject(value) ? value : {});
 
 export const resultsPageSchema = z.object({
   /** Absent if it is not a list. */
   results: z.array(z.unknown()).optional().catch(undefined),
+  /** Older SearXNG returns answers as bare strings. They count as empty ones, without an engine. */
   answers: z.array(z.preprocess(toFields, answer)).catch([]),
   infoboxes: z.array(z.preprocess(toFields, infobox)).catch([]),
   suggestions: texts,

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { joinLines, joinWithDots, ratingText, type RawLink } from "../build-element.ts";
-import { type Fields, isObject } from "../read-rows.ts";
+import { filled, joinLines, joinWithDots, ratingText, type RawLink } from "../build-element.ts";
+import { type Fields, isObject, toFields } from "../read-rows.ts";
 
 /** The longest lists of real pages have about fifty members. Reading far longer ones would block the worker's other searches. */
 export const membersMax = 200;
@@ -77,11 +77,6 @@ export class Row {
   }
 }
 
-/** The object itself; one without fields for any other value. */
-export function toFields(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
-
 /** A text without LRM and RLM at any place. */
 export const withoutDirectionMarks = (text: string): string => text.replace(/[\u200e\u200f]/g, "").trim();
 
@@ -96,9 +91,7 @@ export function toMembers(value: unknown): unknown[] {
 }
 
 export function toTexts(value: unknown): string[] {
-  return toMembers(value)
-    .map(toText)
-    .filter((text) => text !== "");
+  return filled(toMembers(value).map(toText));
 }
 
 export function toRows(value: unknown): Row[] {
@@ -110,7 +103,7 @@ export function toRows(value: unknown): Row[] {
 /** `["Power", "900 W"]` → `Power: 900 W`. */
 export function tableLine(cells: unknown): string {
   const texts = toMembers(cells).map((cell) => toText(isObject(cell) ? cell["snippet"] : cell));
-  return texts.length === 2 ? texts.join(": ") : texts.filter((text) => text !== "").join(" · ");
+  return texts.length === 2 ? texts.join(": ") : joinWithDots(...texts);
 }
 
 /** `patron_saint` → `Patron saint`. */
@@ -123,7 +116,7 @@ function labelOf(name: string): string {
 export function shownTexts(name: string, value: unknown, depth = 0): string[] {
   if (value === true) return [labelOf(name)];
   if (typeof value === "number") return [`${labelOf(name)}: ${toText(value)}`];
-  if (typeof value === "string") return [toText(value)].filter((text) => text !== "");
+  if (typeof value === "string") return filled([toText(value)]);
   if (depth === depthMax) return [];
   if (Array.isArray(value)) return toMembers(value).flatMap((member) => memberTexts(member, depth + 1));
   const inner = fieldTexts(value, depth + 1);
@@ -207,7 +200,7 @@ function contentOf(name: string, value: unknown, depth = 0): Content {
 
 function listContent(name: string, list: readonly unknown[], depth: number): Content {
   const members = toMembers(list);
-  const texts = members.map(toText).filter((text) => text !== "");
+  const texts = filled(members.map(toText));
   const lines = texts.length === 0 ? [] : [`${labelOf(name)}: ${texts.join(", ")}`];
   const tables = members.filter((member) => Array.isArray(member)).map(tableLine);
   return merge([
@@ -249,7 +242,7 @@ function memberContent(row: Row, depth: number): Content {
     return { lines: inner.lines, links };
   }
   if (description === "" && title !== "") return { lines: inner.lines, links: [{ title }] };
-  return { lines: [heading, ...inner.lines].filter((line) => line !== ""), links: [] };
+  return { lines: filled([heading, ...inner.lines]), links: [] };
 }
 
 function merge(contents: readonly Content[]): Content {

@@ -24,7 +24,7 @@ type ToLink = (row: Row) => RawLink | RawLink[];
 /** An element whose members are links. Its members come as a list, or as lists in an object with a title of its own. */
 export function group(type: ResultType, toLink: ToLink): (value: unknown) => Element[] | undefined {
   return (value) => {
-    const own = new Row(isObject(value) ? value : {});
+    const own = new Row(value);
     const members = isObject(value) ? listsOf(own) : membersOf(value);
     if (members.length === 0) return undefined;
     const title = own.text("title");

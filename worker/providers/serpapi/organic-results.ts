@@ -1,13 +1,12 @@
 import { buildElement, ratingText, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { isObject } from "../read-rows.ts";
+import { toFields } from "../read-rows.ts";
 import {
   describe,
   membersMax,
   restOf,
   Row,
   tableLine,
-  toFields,
   toMembers,
   toText,
   toTexts,
@@ -64,7 +63,7 @@ export function readOrganic(value: unknown): Element | undefined {
 /** Expanded links come first, then those of all other lists. An ad's links are a list. */
 export function toSiteLinks(value: unknown): RawLink[] {
   if (Array.isArray(value)) return toMembers(value).map(toSiteLink);
-  const { expanded, ...others } = isObject(value) ? value : {};
+  const { expanded, ...others } = toFields(value);
   return [expanded, ...Object.values(others)].flatMap(toMembers).map(toSiteLink);
 }
 
@@ -100,9 +99,9 @@ type Numbers = SnippetPart["detected"];
 
 /** `{extensions: ["Rating: 4.8"], detected_extensions: {rating: 4.8}}`. Anything in another form counts as missing. */
 function toSnippetPart(value: unknown): SnippetPart {
-  const part = isObject(value) ? value : {};
-  const detected = isObject(part["detected_extensions"]) ? part["detected_extensions"] : {};
-  return { lines: toLines(part["extensions"]), detected: new Map(Object.entries(detected).slice(0, membersMax)) };
+  const { extensions, detected_extensions } = toFields(value);
+  const detected = Object.entries(toFields(detected_extensions)).slice(0, membersMax);
+  return { lines: toLines(extensions), detected: new Map(detected) };
 }
 
 /** The texts of a list of lines, as displayed. */

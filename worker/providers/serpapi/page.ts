@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Element, Page } from "../provider.ts";
 import { plainText } from "../sanitize.ts";
-import { isObject, readRows } from "../read-rows.ts";
+import { type Fields, isObject, readRows } from "../read-rows.ts";
 import { membersMax, toMembers, toText } from "./fields.ts";
 import { readOrganic } from "./organic-results.ts";
 import { readAiOverview, readAnswerBox, readKnowledgeGraph, readOther } from "./panels.ts";
@@ -59,7 +59,7 @@ export function toPage(json: unknown, costMicroUsd: number): Page | undefined {
   const { found: organic, unreadableRows } = readRows(isList ? given : [given], (row) =>
     isList ? readOrganic(row) : undefined,
   );
-  const elements = [...featuresAbove(answer), ...organic, ...featuresBelow(answer)];
+  const elements = [...readAll(readersAbove, answer), ...organic, ...featuresBelow(answer)];
   if (elements.length === 0 && !isEmptyPage(answer)) return undefined;
   const searchedKeyword = searchedKeywordOf(search_information);
   return {
@@ -122,7 +122,6 @@ function searchedKeywordOf(information: SearchInformation): string {
   return plainText(showing_results_for || fixed);
 }
 
-type Features = Readonly<Record<string, unknown>>;
 type FeatureReader = (value: unknown) => Element[] | undefined;
 
 const readShopping = group("shopping", productLink);
@@ -175,13 +174,8 @@ const otherFields = new Set([
   "organic_results",
 ]);
 
-/** The elements above the organic results. */
-function featuresAbove(features: Features): Element[] {
-  return readAll(readersAbove, features);
-}
-
 /** The elements below the organic results: known kinds, then unknown kinds, then ads and related searches. */
-function featuresBelow(features: Features): Element[] {
+function featuresBelow(features: Fields): Element[] {
   const isKnown = (name: string) =>
     [readersAbove, readersBelow, readersAtEnd].some((known) => Object.hasOwn(known, name));
   // The map shows the businesses of the local results and is not an element of its own.
@@ -197,7 +191,7 @@ function featuresBelow(features: Features): Element[] {
 }
 
 /** A known element in an unexpected form is read like an unknown one, so that a change of one element does not cost the page. */
-function readAll(readers: Record<string, FeatureReader>, features: Features): Element[] {
+function readAll(readers: Record<string, FeatureReader>, features: Fields): Element[] {
   return Object.entries(readers).flatMap(([name, read]) => {
     const value = features[name];
     return value === undefined ? [] : (read(value) ?? readOther(name, value));

@@ -28,10 +28,10 @@ import {
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
-import { parseJson } from "../sanitize.ts";
+import { parseJson, parseList } from "../sanitize.ts";
 import { toPage } from "./page.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
-import { parseList, toLocationRows } from "../read-rows.ts";
+import { toLocationRows } from "../read-rows.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;

@@ -1,4 +1,4 @@
-import { joinWithDots, type RawLink, ratingText } from "../build-element.ts";
+import { filled, joinWithDots, type RawLink, ratingText } from "../build-element.ts";
 import { type Fields, isObject } from "../read-rows.ts";
 
 export type RowFields = {
@@ -74,11 +74,7 @@ function line(name: string, value: unknown): string[] {
 
 /** A text, a list of tags, or the hours by day, as one text; "" for anything deeper. */
 function textWithin(value: unknown): string {
-  if (Array.isArray(value))
-    return value
-      .map(toText)
-      .filter((text) => text !== "")
-      .join(", ");
+  if (Array.isArray(value)) return filled(value.map(toText)).join(", ");
   if (!isObject(value)) return toText(value);
   const parts = Object.entries(value).filter(([, part]) => toText(part) !== "");
   return parts.map(([name, part]) => `${name}: ${toText(part)}`).join(", ");

@@ -2,7 +2,7 @@ import type { ResultType } from "../../../shared/results.ts";
 import { buildElement, type RawLink } from "../build-element.ts";
 import { isOnGoogle, plainUrl } from "../sanitize.ts";
 import type { Element } from "../provider.ts";
-import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { type Fields, isObject, readRows, toFields } from "../read-rows.ts";
 import { knownFields, otherLines, type RowFields, rowKind, starsOf, textIn, toLink } from "./row-fields.ts";
 
 /** What was read of a field. Absent if the field has an unexpected form. */
@@ -161,14 +161,13 @@ function readKnowledgeGraph(panel: Fields): Element | undefined {
 
 /** `Did you mean`, as the element that it is on the page: Google searched the keyword as typed. */
 function readSuggestedKeyword(answer: Fields): Element[] {
-  const information = answer["searchInformation"];
-  const suggested = isObject(information) ? textIn(information, "didYouMean") : "";
+  const suggested = textIn(toFields(answer["searchInformation"]), "didYouMean");
   return suggested === "" ? [] : [buildElement("other", { title: "didYouMean", siteLinks: [{ title: suggested }] })];
 }
 
 /** An element of an unknown kind: its own texts, and its rows as links; nothing if it has neither. */
 function readOther(name: string, value: unknown): Element[] {
-  const own = isObject(value) ? value : {};
+  const own = toFields(value);
   const links = toLinks(Array.isArray(value) ? value.flat() : rowsWithin(own));
   if (links.length === 0 && textIn(own, "title", "snippet", "description", "link") === "") return [];
   return [

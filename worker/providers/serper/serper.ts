@@ -29,7 +29,7 @@ import { capabilities } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
-import { type Fields, isObject, readRows } from "../read-rows.ts";
+import { type Fields, isObject, readRows, toFields } from "../read-rows.ts";
 import { readFeatures, readOrganicRow } from "./serp-features.ts";
 import { textIn } from "./row-fields.ts";
 
@@ -109,8 +109,7 @@ function readElements(answer: Fields): Omit<Page, "totalResultsCount" | "costMic
 
 /** Google's "Showing results for"; "" if it searched the keyword as typed. */
 function searchedKeywordOf(answer: Fields): string {
-  const information = answer["searchInformation"];
-  return isObject(information) ? plainText(textIn(information, "showingResultsFor")) : "";
+  return plainText(textIn(toFields(answer["searchInformation"]), "showingResultsFor"));
 }
 
 function readAccount({ status, body }: PageAnswer): Account | Failure {
