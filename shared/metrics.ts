@@ -1,26 +1,12 @@
 import { collectDefaultMetrics, Counter, type CounterConfiguration, Gauge, Histogram, Registry } from "prom-client";
-import { answerSources, deliveryOutcomes, refundReasons, reversalReasons } from "./outcomes.ts";
+import { answerSources, deliveryOutcomes, plainAdmissions, refundReasons, reversalReasons } from "./outcomes.ts";
 
 const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 // prom-client measures the lag of the event loop with a timer of 10 ms, which causes half of the CPU of an idle process.
 const unusedLagPrecisionMs = 60_000;
 
-const admissionOutcomes = [
-  "held",
-  "stored_answer",
-  "completed",
-  "waiting",
-  "insufficient_credit",
-  "spending_limit",
-  "key_reused",
-  "balance_missing",
-  "shed",
-  "limited",
-  "concurrency_limited",
-  "unpaid_calls",
-  "unknown",
-];
+const otherAdmissions = ["held", "waiting", "insufficient_credit", "spending_limit", "unpaid_calls", "unknown"];
 const topupOutcomes = [
   "begun",
   "not_begun",
@@ -64,7 +50,7 @@ export function openMetrics() {
   for (const measured of [...ofWorkers, ...ofApis]) measured.remove();
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.parserRefusals, "reason", ["malformed_http", "headers_too_large", "request_too_slow"]);
-  startAtZero(metrics.admissions, "outcome", admissionOutcomes);
+  startAtZero(metrics.admissions, "outcome", [...plainAdmissions, ...otherAdmissions]);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_disconnected", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);

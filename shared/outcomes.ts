@@ -1,5 +1,16 @@
 /** How searches, charges and events end. The ledger and the search log store these words, and metrics have them as labels. */
 
+/** The outcomes of admission with which only the state of the rate window is returned. */
+export const plainAdmissions = [
+  "stored_answer",
+  "completed",
+  "key_reused",
+  "balance_missing",
+  "shed",
+  "limited",
+  "concurrency_limited",
+] as const;
+
 /** Why Postgres refused a charge, by the limit. */
 export const limitReasons = ["daily_limit", "monthly_limit", "token_daily_limit", "token_monthly_limit"] as const;
 export type LimitReason = (typeof limitReasons)[number];

@@ -1,28 +1,7 @@
 import { z } from "zod";
 
-/** The types of element on a results page. An unknown type of a provider becomes `other`: no element is dropped. */
-export const resultTypes = [
-  "organic",
-  "paid",
-  "featured_snippet",
-  "answer_box",
-  "ai_overview",
-  "knowledge_graph",
-  "people_also_ask",
-  "local_pack",
-  "top_stories",
-  "video",
-  "images",
-  "shopping",
-  "discussions",
-  "related_searches",
-  "other",
-] as const;
-
-export type ResultType = (typeof resultTypes)[number];
-
-/** Each type in one line. */
-export const resultTypeMeanings: Readonly<Record<ResultType, string>> = {
+/** The types of element on a results page, each in one line. An unknown type of a provider becomes `other`: no element is dropped. */
+export const resultTypeMeanings = {
   organic: "a regular, unpaid result",
   paid: "an advertisement",
   featured_snippet: "an answer quoted from a page, above the results",
@@ -39,6 +18,11 @@ export const resultTypeMeanings: Readonly<Record<ResultType, string>> = {
   related_searches: "keywords that people also search for",
   other: "an element of any other kind",
 };
+
+export type ResultType = keyof typeof resultTypeMeanings;
+
+// TypeScript types the keys of any object as strings.
+export const resultTypes = Object.keys(resultTypeMeanings) as readonly ResultType[];
 
 export const siteLink = z
   .strictObject({

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { plainAdmissions } from "../outcomes.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
@@ -26,15 +27,6 @@ export interface RateWindow {
   leftMs: number;
 }
 
-const otherOutcomes = [
-  "stored_answer",
-  "completed",
-  "key_reused",
-  "balance_missing",
-  "shed",
-  "limited",
-  "concurrency_limited",
-] as const;
 const count = z.coerce.number();
 const window = [count, count] as const;
 const admissionReply = z.union([
@@ -51,7 +43,7 @@ const admissionReply = z.union([
     count,
   ]),
   z.tuple([z.literal("unpaid_calls"), ...window, count]),
-  z.tuple([z.enum([...otherOutcomes]), ...window]),
+  z.tuple([z.enum(plainAdmissions), ...window]),
 ]);
 
 /** The open searches of the organization, with the one that was admitted, and the organizations that have any. */
@@ -66,7 +58,7 @@ export type Admission = { window: RateWindow } & (
   | { outcome: "unpaid_calls"; retryAfterMs: number }
   | { outcome: "insufficient_credit"; availableMils: number; heldMils: number; version: number }
   | { outcome: "spending_limit"; limit: LimitName; spentMils: number; heldMils: number; version: number }
-  | { outcome: (typeof otherOutcomes)[number] }
+  | { outcome: (typeof plainAdmissions)[number] }
 );
 
 export interface AdmissionRequest {

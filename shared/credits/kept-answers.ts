@@ -1,8 +1,6 @@
 import { z } from "zod";
 import { BackgroundWriter } from "../database/background-writer.ts";
 import { BatchedLookup } from "../concurrency/batcher.ts";
-import type { Shutdown } from "../concurrency/shutdown.ts";
-import type { Config } from "../config.ts";
 import { toByteaArray } from "../database/binary-array.ts";
 import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
@@ -10,6 +8,7 @@ import type { Querying } from "../database/transaction.ts";
 import { timeOfId } from "../ids.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Context } from "../process/context.ts";
 import { type Query, querySchema, searchedPart } from "../query/query.ts";
 import { result } from "../results.ts";
 import { compressAnswer, expandAnswer } from "./stored-answers.ts";
@@ -116,14 +115,10 @@ export class KeptAnswers {
 }
 
 /** @returns undefined if KEPT_ANSWERS_DAYS is 0. */
-export function openKeptAnswers(parts: {
-  config: Config;
-  database: Database;
-  metrics: Metrics;
-  log: Log;
-  shutdown: Shutdown;
-}): KeptAnswers | undefined {
-  const { config, database, metrics, log, shutdown } = parts;
+export function openKeptAnswers(
+  context: Pick<Context, "config" | "database" | "metrics" | "log" | "shutdown">,
+): KeptAnswers | undefined {
+  const { config, database, metrics, log, shutdown } = context;
   if (config.KEPT_ANSWERS_DAYS === 0) return undefined;
   const name = "worker-kept-answers";
   const writing = openDatabase({ ...databaseOf(config), name, sizeMax: 1, log, shutdown });
@@ -179,16 +174,9 @@ async function findKeptAnswers(database: Database, queries: readonly KeptQuery[]
   return new Map((await Promise.all(found)).flat());
 }
 
-async function readAnswer({
-  body,
-  fetchedAt,
-  ...row
-}: {
-  body: Buffer;
-  fetchedAt: Date;
-  requestId: string;
-  provider: string;
-}): Promise<KeptAnswer & { query: Query }> {
+type StoredRow = Omit<z.infer<typeof foundRow>, "place">;
+
+async function readAnswer({ body, fetchedAt, ...row }: StoredRow): Promise<KeptAnswer & { query: Query }> {
   const findings = keptBody.parse(JSON.parse((await expandAnswer(body)).toString()));
   return { ...row, ...findings, fetchedAtMs: fetchedAt.getTime() };
 }

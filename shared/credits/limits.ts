@@ -9,8 +9,7 @@ import type { Limits, PayerLimits } from "../queue/search-job.ts";
  * of the limit at admission and the present one, so lowering a limit refuses no search in flight.
  */
 
-const columns = { day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() };
-const limitsRow = z.object(columns);
+const limitsRow = z.object({ day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() });
 
 /** Reads the columns `day_limit_mils` and `month_limit_mils`. @returns undefined without limits. */
 export function readLimits(row: unknown): Limits | undefined {

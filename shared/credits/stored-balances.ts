@@ -48,11 +48,7 @@ const comparedRow = rowOf({
 });
 
 /** An organization's balance, and what its newest ledger entry says that the balance is. They differ only by a bug. */
-export interface ComparedBalance {
-  organizationId: string;
-  balance: VersionedBalance;
-  ledgerMils: number;
-}
+export type ComparedBalance = Omit<z.infer<typeof comparedRow>, keyof VersionedBalance> & { balance: VersionedBalance };
 
 /** Lists organizations with their balances in the order of their ids, from the first id after `after`. */
 export async function listBalances(database: Database, after: string, limit: number): Promise<ComparedBalance[]> {

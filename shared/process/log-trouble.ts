@@ -6,7 +6,6 @@ const repeatAfterMs = 3_600_000;
 // The oldest text is forgotten first, and counts as new when it comes again.
 const textsKeptMax = 1_000;
 
-const consoleLevels = { debug: "debug", log: "info", info: "info", warn: "warn", error: "error" } as const;
 const consoleMethods = ["debug", "log", "info", "warn", "error"] as const;
 
 /**
@@ -30,7 +29,9 @@ export function logTrouble(log: Log): void {
   for (const method of consoleMethods) {
     console[method] = (...values: unknown[]) => {
       const text = format(...values);
-      perText(text, (leftOut) => log[consoleLevels[method]]({ text, leftOut }, "a library wrote to the console"));
+      perText(text, (leftOut) =>
+        log[method === "log" ? "info" : method]({ text, leftOut }, "a library wrote to the console"),
+      );
     };
   }
 }

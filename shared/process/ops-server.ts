@@ -1,6 +1,5 @@
-import type { AddressInfo } from "node:net";
 import { createServer, type RequestListener } from "node:http";
-import { isIP } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "./context.ts";
 import type { Metrics } from "../metrics.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import { type Log, throttledWarning } from "../log.ts";
-import type { RedisConnections } from "../redis/connections.ts";
+import { throttledWarning } from "../log.ts";
+import type { Context } from "../process/context.ts";
 
 /**
  * The messages from the APIs to the workers that the caller of a search has disconnected. A lost message means only that the
@@ -16,7 +16,7 @@ export async function announceDisconnected(redis: Redis, requestId: string): Pro
 
 /** Calls `heard` with each request id that is announced, on a connection of its own, until the process stops. */
 export function subscribeToDisconnected(
-  { connections, log }: { connections: RedisConnections; log: Log },
+  { connections, log }: Pick<Context, "connections" | "log">,
   heard: (requestId: string) => void,
 ): void {
   const connection = connections.openBlocking("worker-disconnected");

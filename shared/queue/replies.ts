@@ -85,25 +85,16 @@ const largeReplies = new Turns(largeRepliesMax);
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 
-/**
- * Sends a reply to its inbox. Sending it twice is harmless: the reader takes the first. An inbox whose API has died expires.
- */
-export async function sendReply(
-  redis: Redis,
-  {
-    inbox,
-    requestId,
-    outcome,
-    trace,
-    payable,
-  }: {
-    inbox: string;
-    requestId: string;
-    outcome: SearchOutcome;
-    trace: SearchTrace;
-    payable?: PayableCalls | undefined;
-  },
-): Promise<void> {
+interface Reply {
+  requestId: string;
+  outcome: SearchOutcome;
+  trace: SearchTrace;
+  payable?: PayableCalls | undefined;
+}
+
+/** Sends a reply to its inbox. Sending it twice is harmless: the reader takes the first. An inbox whose API has died expires. */
+export async function sendReply(redis: Redis, { inbox, ...reply }: Reply & { inbox: string }): Promise<void> {
+  const { requestId, outcome, trace, payable } = reply;
   const head: z.infer<typeof entryHead> = { requestId, trace, ...(payable && { payable }) };
   if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
   else if (outcome.charged) head.charged = true;
@@ -114,12 +105,7 @@ export async function sendReply(
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */
-export function readReply(fields: readonly Buffer[]): {
-  requestId: string;
-  outcome: SearchOutcome;
-  trace: SearchTrace;
-  payable: PayableCalls | undefined;
-} {
+export function readReply(fields: readonly Buffer[]): Reply {
   const [, head, , payload] = fields;
   if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
   const { requestId, trace, answer, charged = false, payable } = entryHead.parse(JSON.parse(head.toString()));

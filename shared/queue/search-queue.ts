@@ -1,11 +1,9 @@
 import { type ConnectionOptions, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { Batcher } from "../concurrency/batcher.ts";
-import { type Log, throttledWarning } from "../log.ts";
-import type { Metrics } from "../metrics.ts";
-import type { Shutdown } from "../concurrency/shutdown.ts";
+import { throttledWarning } from "../log.ts";
+import type { Context } from "../process/context.ts";
 import { awaitReady } from "../redis/connect.ts";
-import type { RedisConnections } from "../redis/connections.ts";
 import { type SearchJob, searchJob } from "./search-job.ts";
 
 /**
@@ -75,13 +73,6 @@ export interface SearchQueue {
   workerOf(requestId: string): Promise<string | undefined>;
 }
 
-interface Opening {
-  connections: RedisConnections;
-  metrics: Metrics;
-  log: Log;
-  shutdown: Shutdown;
-}
-
 interface Pending {
   job: SearchJob;
   turn: number;
@@ -93,7 +84,10 @@ interface Pending {
  * Opens the queue for an API process, on a connection of its own: every pipeline of ioredis copies all scripts of its
  * connection, and BullMQ has many. Waits until Redis is reachable.
  */
-export async function openSearchQueue({ connections, metrics, log, shutdown }: Opening): Promise<SearchQueue> {
+export async function openSearchQueue(
+  context: Pick<Context, "connections" | "metrics" | "log" | "shutdown">,
+): Promise<SearchQueue> {
+  const { connections, metrics, log, shutdown } = context;
   const connection = connections.openCommands("queue");
   await awaitReady(connection, "queue", log);
   const queue = createQueue(connection, { streams: { events: { maxLen: eventsMax } }, skipWaitingForReady: true });

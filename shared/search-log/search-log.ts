@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { BackgroundWriter } from "../database/background-writer.ts";
-import type { Shutdown } from "../concurrency/shutdown.ts";
-import type { Config } from "../config.ts";
 import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
 import { timeOfId } from "../ids.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Context } from "../process/context.ts";
 import type { Query } from "../query/query.ts";
 import type { SearchTrace } from "../queue/replies.ts";
 import { insertRefused, type RefusedSearch } from "./refused-searches.ts";
@@ -53,10 +52,10 @@ export type SearchLog = LogWriter<SearchRecord>;
 
 /** Opens the logs of searches and of refused searches on one connection. @returns undefined if SEARCH_LOG_DAYS is 0. */
 export function openSearchLog(
-  parts: { config: Config; metrics: Metrics; log: Log; shutdown: Shutdown },
+  context: Pick<Context, "config" | "metrics" | "log" | "shutdown">,
   processName: "api" | "worker",
 ): { searches: SearchLog; refused: LogWriter<RefusedSearch> } | undefined {
-  const { config, metrics, log, shutdown } = parts;
+  const { config, metrics, log, shutdown } = context;
   if (config.SEARCH_LOG_DAYS === 0) return undefined;
   const name = `${processName}-search-log`;
   const database = openDatabase({ ...databaseOf(config), name, sizeMax: 1, log, shutdown });

@@ -13,15 +13,13 @@ import { takeTurn } from "./webhooks.ts";
  * the threshold, and arms the threshold again when it sees the balance above.
  */
 
-const thresholdRow = rowOf({ thresholdMils: z.number() });
-
 /** Reads the threshold of an organization in mils; null if it has none. */
 export async function readThreshold(database: Querying, organizationId: string): Promise<number | null> {
   const { rows } = await database.query(
     "select threshold_mils from low_balance_thresholds where organization_id = $1",
     [organizationId],
   );
-  return rows[0] ? thresholdRow.parse(rows[0]).thresholdMils : null;
+  return rows[0] ? rowOf({ thresholdMils: z.number() }).parse(rows[0]).thresholdMils : null;
 }
 
 /** Sets the threshold in mils; null removes it. A new threshold is armed. @returns the one before. */

@@ -10,8 +10,7 @@ import type { DeliveryOutcome } from "../outcomes.ts";
  * once, under one id, because the process may die between the receiver's answer and its record.
  */
 
-export const eventTypes = ["balance.low", "auto_topup.paused", "webhook.test"] as const;
-export type EventType = (typeof eventTypes)[number];
+type EventType = "balance.low" | "auto_topup.paused" | "webhook.test";
 
 /** The most events of an organization in 24 hours, so that it floods neither the table nor a receiver. */
 export const eventsPerDayMax = 100;
