@@ -82,9 +82,11 @@ export function createApp(parts: AppParts): Express {
   });
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (error instanceof CallerDisconnected || response.closed) return;
-    const callerError = isMalformedPath(error)
-      ? new CallerError("not_found")
-      : toCallerError(log, requestScopeOf(response).requestId, error);
+    // Express throws URIError for a path with invalid percent encoding.
+    const callerError =
+      error instanceof URIError
+        ? new CallerError("not_found")
+        : toCallerError(log, requestScopeOf(response).requestId, error);
     // The status line has been sent, so only a broken connection can report the error.
     if (response.headersSent) return void response.destroy();
     const isAtDoor = requestScopeOf(response).errorForm !== undefined;
@@ -119,6 +121,3 @@ function loadedOnFirstUse(load: () => Promise<Handler>): Handler {
     await handle(request, response);
   };
 }
-
-// Express throws URIError for a path with invalid percent encoding.
-const isMalformedPath = (error: unknown): boolean => error instanceof URIError;

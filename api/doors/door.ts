@@ -18,8 +18,8 @@ export interface Door {
   fields: z.ZodType<Order>;
   /** The clients' names of our fields, for the errors that name one. */
   names: Readonly<Partial<Record<keyof Order["search"], string>>>;
-  /** The statuses that its clients expect instead of ours. */
-  statuses: Readonly<Partial<Record<ErrorCode, number>>>;
+  /** The statuses that its clients expect instead of ours, if any. */
+  statuses?: Readonly<Partial<Record<ErrorCode, number>>>;
   /** Writes an error: the clients' fields with our code inside. */
   writeError: (error: CallerError, requestId: string, status: number) => unknown;
 }
@@ -63,16 +63,16 @@ export function pageOf(number: number, size: number = organicPerPage): Part {
 
 const wholePages = (count: number) => Math.ceil(count / organicPerPage) * organicPerPage;
 
-/** How many results a client wants; by default as many as the other service gives. */
-export const countUpTo = (max: number, usual: number) => {
+export const wholeNumberUpTo = (max: number) => {
   const expected = `Expected a whole number from 1 to ${max}.`;
-  return z
-    .int(expected)
-    .min(1, expected)
-    .max(max, expected)
+  return z.int(expected).min(1, expected).max(max, expected);
+};
+
+/** How many results a client wants; by default as many as the other service gives. */
+export const countUpTo = (max: number, usual: number) =>
+  wholeNumberUpTo(max)
     .nullish()
     .transform((count): Part => pageOf(1, count ?? usual));
-};
 
 /** A field whose wish cannot be granted: it may only be absent, or say that it wants nothing. */
 export const notGiven = (what: string, isNothing: (value: unknown) => boolean = (value) => !value) =>

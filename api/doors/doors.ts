@@ -102,7 +102,7 @@ const splitPair = (pair: string): [string, string] => {
 /** From here on the request's errors have the form that the door's clients read. */
 function writeErrorsOf(door: Door, response: Response): void {
   requestScopeOf(response).errorForm = (error, requestId) => {
-    const status = door.statuses[error.code] ?? errors[error.code].status;
+    const status = door.statuses?.[error.code] ?? errors[error.code].status;
     // Some clients show only the reason phrase of the status line.
     response.statusMessage = `${STATUS_CODES[status] ?? "Refused"}: ${error.code}`;
     return { status, body: door.writeError(error, requestId, status) };

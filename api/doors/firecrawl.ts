@@ -49,6 +49,5 @@ export const firecrawl: Door = {
       },
     })),
   names: { keyword: "query", depth: "limit", language: "lang" },
-  statuses: {},
   writeError: ({ code, message, details }, requestId) => ({ success: false, error: message, code, details, requestId }),
 };

@@ -12,6 +12,5 @@ export const openwebui: Door = {
       part.of(organicOf(answer)).map(({ title, url, description }) => ({ link: url, title, snippet: description })),
   })),
   names: { keyword: "query", depth: "count" },
-  statuses: {},
   writeError: ({ code, message, details }, requestId) => ({ error: message, code, details, requestId }),
 };

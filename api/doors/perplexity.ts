@@ -31,6 +31,5 @@ export const perplexity: Door = {
       }),
     })),
   names: { keyword: "query", depth: "max_results", location: "country" },
-  statuses: {},
   writeError: ({ code, message, details }, requestId) => ({ error: { message, type: code, code, details, requestId } }),
 };

@@ -39,7 +39,6 @@ export const searxng: Door = {
       };
     }),
   names: { keyword: "q", depth: "pageno", location: "language" },
-  statuses: {},
   writeError: ({ code, message, details }, requestId) => ({ error: message, code, details, requestId }),
 };
 

@@ -1,10 +1,7 @@
 import { z } from "zod";
 import { depthMax } from "../../shared/query/depth.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
-import { type Door, localeOf, ofType, optionalText, pageOf, type Part, requiredText } from "./door.ts";
-
-const expected = `Expected a whole number from 1 to ${depthMax}.`;
-const wholeNumber = z.int(expected).min(1, expected).max(depthMax, expected);
+import { type Door, localeOf, ofType, optionalText, pageOf, type Part, requiredText, wholeNumberUpTo } from "./door.ts";
 
 /** Serper: POST `/search`. */
 export const serper: Door = {
@@ -16,8 +13,8 @@ export const serper: Door = {
       gl: optionalText,
       hl: optionalText,
       location: optionalText,
-      num: wholeNumber.default(10),
-      page: wholeNumber.default(1),
+      num: wholeNumberUpTo(depthMax).default(10),
+      page: wholeNumberUpTo(depthMax).default(1),
     })
     .refine(({ num, page }) => num * page <= depthMax, {
       path: ["page"],

@@ -8,7 +8,6 @@ import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import { z } from "zod";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { Identify } from "../identify.ts";
-import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import { openHostCheck } from "./host-check.ts";
 import { Cancellation, McpRequest } from "./mcp-request.ts";
 import { methodOf, readMessage, rejectForeignHost, rejectListening } from "./read-message.ts";
@@ -20,7 +19,6 @@ const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-
 
 export interface McpParts extends ToolParts {
   identify: Identify;
-  unsent: UnsentAnswers;
 }
 
 /**

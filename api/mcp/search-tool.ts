@@ -3,9 +3,9 @@ import { CallerError } from "../../shared/errors.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/send-json.ts";
-import { answerLogFields, type Search } from "../search/search.ts";
-import type { Delivery } from "../search/delivery.ts";
+import { answerLogFields } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
+import type { SearchParts } from "../v1/search.ts";
 import { AnswerCopies } from "./answer-copies.ts";
 import type { McpRequest } from "./mcp-request.ts";
 
@@ -18,15 +18,9 @@ export interface ToolAnswer {
   result: CallToolResult;
 }
 
-export interface SearchToolParts {
-  search: Pick<Search, "run">;
-  delivery: Delivery;
-  searchTimeoutMs: number;
-}
-
 /** The search tool: the same search as `POST /v1/serp/search`. */
 export async function callSearch(
-  { search, delivery, searchTimeoutMs: timeoutMs }: SearchToolParts,
+  { search, delivery, searchTimeoutMs: timeoutMs }: SearchParts,
   mcpRequest: McpRequest,
   args: Record<string, unknown>,
   serverContext: ServerContext,

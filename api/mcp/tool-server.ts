@@ -18,7 +18,8 @@ import { requireScope } from "../identify.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
-import { callSearch, type SearchToolParts, type ToolAnswer } from "./search-tool.ts";
+import type { SearchParts } from "../v1/search.ts";
+import { callSearch, type ToolAnswer } from "./search-tool.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
 
 const toolsListTtlMs = 300_000;
@@ -28,7 +29,7 @@ const instructions = `Searches Google for a price per answer. Prices are in mils
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-export interface ToolParts extends SearchToolParts {
+export interface ToolParts extends SearchParts {
   readUsage: ReadUsage;
   metrics: Metrics;
   log: Log;

@@ -11,15 +11,13 @@ import {
   readDescendants,
   readFamilyMember,
 } from "../tokens/token-family.ts";
+import type { Changer } from "../webhooks/audited-changes.ts";
 import { endToken, type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
 
 /** Changes of tokens and limits by operators and accounts. Each is one transaction with its entry in the audit trail. */
 
 /** Who makes a change, and in which request to the API if it is one. */
-export interface Change {
-  actor: Actor;
-  requestId?: string | undefined;
-}
+export type Change = Omit<Changer, "organizationId">;
 
 /** Issues a token. @returns undefined if the organization does not exist. */
 export async function issueRecorded(

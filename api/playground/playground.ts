@@ -24,16 +24,11 @@ import { codeSamples, readSample } from "./code-samples.ts";
 import { type FormLook, formAddress, requestBodyOf, searchFields, unfolded } from "./search-fields.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
 import type { CancelSearch } from "../search/cancel-search.ts";
-import { answerLogFields, type Search } from "../search/search.ts";
-import type { Delivery } from "../search/delivery.ts";
+import { answerLogFields } from "../search/search.ts";
 import { newSearchRequest } from "../search/search-request.ts";
-import type { UnsentAnswers } from "../search/unsent-answers.ts";
+import type { SearchParts } from "../v1/search.ts";
 
-export interface PlaygroundParts {
-  search: Pick<Search, "run">;
-  delivery: Delivery;
-  unsent: UnsentAnswers;
-  searchTimeoutMs: number;
+export interface PlaygroundParts extends SearchParts {
   cancelSearch: CancelSearch;
 }
 

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { tokenFields } from "./tokens.ts";
+import { isValid, tokenFields } from "./tokens.ts";
 
 /** The tokens of an organization, as its account shows them. */
 
@@ -20,8 +20,6 @@ const accountRow = rowOf({
 });
 /** A token without its secret. */
 export type AccountToken = z.infer<typeof accountRow>;
-
-const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 const statement = (condition: string) =>
   `select id as token_id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,

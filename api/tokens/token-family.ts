@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
+import { isValid } from "./tokens.ts";
 import type { LimitChange } from "../organizations/limits.ts";
 import { lockAccount } from "../../shared/organizations/organizations.ts";
 
@@ -25,7 +26,6 @@ export type FamilyMember = z.infer<typeof memberRow>;
 
 const columns =
   "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils, 'door' = any (scopes) as is_of_door";
-const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
 const ownerRow = rowOf({ organizationId: z.string() });
 

@@ -100,6 +100,9 @@ export async function issueToken(
   return rows[0] && { tokenId, token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
 }
 
+/** The condition for a row that is neither revoked nor expired. */
+export const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
+
 /** What a row says about a token, without its secret. */
 export const tokenFields = {
   tokenId: z.string(),

@@ -10,12 +10,16 @@ import type { Delivery } from "../search/delivery.ts";
 import { newSearchRequest } from "../search/search-request.ts";
 import type { UnsentAnswers } from "../search/unsent-answers.ts";
 
-export interface SearchHandlerParts {
-  identify: Identify;
+/** What runs a search and sends its answer, for REST, MCP, the doors and the playground. */
+export interface SearchParts {
   search: Pick<Search, "run">;
   delivery: Delivery;
   unsent: UnsentAnswers;
   searchTimeoutMs: number;
+}
+
+export interface SearchHandlerParts extends SearchParts {
+  identify: Identify;
 }
 
 /** POST /v1/serp/search */

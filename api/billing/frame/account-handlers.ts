@@ -20,7 +20,7 @@ import { onlySearches, scopeMissing, signInPage } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { html, type Html } from "../../pages/html.ts";
+import { html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
@@ -138,7 +138,9 @@ function addressOf({ originalUrl, path }: Request): string {
 function reload(pages: PageSender, brand: Brand, request: Request, response: Response): void {
   const target = addressOf(request);
   response.setHeader("Refresh", `0; url=${target}`);
-  pages.send(request, response, { status: 200, title: "Account", body: reloadPage(brand, target) });
+  // The link is for a browser that does not reload by itself.
+  const body = narrowPage(brand, html`<p><a href="${target}">Continue to your account</a></p>`);
+  pages.send(request, response, { status: 200, title: "Account", body });
 }
 
 /** Why a browser with this many session cookies is not signed in; undefined without any. */
@@ -149,11 +151,6 @@ function problemOf(cookies: number, { details }: CallerError): string | undefine
   return cookies === 1
     ? "Your session has ended. Sign in again."
     : "Your browser sent more than one session cookie, so none was used. Delete the cookies of this site, then sign in again.";
-}
-
-/** A page that leads on to a page of the account, for a browser that does not reload by itself. */
-function reloadPage(brand: Brand, target: string): Html {
-  return narrowPage(brand, html`<p><a href="${target}">Continue to your account</a></p>`);
 }
 
 /** Leads the browser from a form to a page of ours, or to Stripe's. */

@@ -30,6 +30,7 @@ import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
 import { historyTable } from "../searches/history-table.ts";
 import { withSearches } from "../searches/history-view.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
+import { publicAddress } from "../../http/public-address.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { highlighted } from "../../pages/highlight.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -63,7 +64,7 @@ export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
 ${usageSection(activity.chart, view)}
 </section>`;
-    const latest = latestSection(activity.latest, apiUrlOf(request, publicUrl));
+    const latest = latestSection(activity.latest, publicAddress(request, publicUrl));
     const add = addCreditSection(addCredit, { name, organizationId });
     const content = isNew(activity.latest) ? [latest, usage] : [usage, latest];
     // Without credit for a search, credit is the next step.
@@ -97,7 +98,7 @@ export function liveOverview(parts: OverviewParts) {
           ...(returned ? [{ id: "returned", html: returned }] : []),
           { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
           ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
-          { id: "latest", html: latestSection(activity.latest, apiUrlOf(request, parts.publicUrl)) },
+          { id: "latest", html: latestSection(activity.latest, publicAddress(request, parts.publicUrl)) },
         ];
       },
       ofCredit: (credit) => [{ id: "credit", html: creditSection(credit, week) }],
@@ -162,10 +163,6 @@ async function returnNotice(
     : "Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.";
   return html`<div id="returned"><p class="notice" role="status">${text}</p></div>`;
 }
-
-/** The address of this API, for the command that callers copy. */
-const apiUrlOf = ({ protocol, headers }: Request, publicUrl: string | undefined) =>
-  publicUrl ?? `${protocol}://${headers.host ?? "localhost"}`;
 
 /** The newest entries of the history; before the first search, how to make it. */
 function latestSection(entries: readonly SearchEntry[], apiUrl: string): Html {

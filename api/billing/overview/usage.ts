@@ -98,8 +98,8 @@ export async function readChart(
 /** The section that live updates replace: links that switch the chart, the chart, and its numbers as a table. */
 export function usageSection(chart: Chart, view: UsageView): Html {
   return html`<div id="usage">
-<div class="head"><nav class="switch" aria-label="Shown">${keysOf(measureLabels).map((measure) => link({ ...view, measure }, view, measureLabels[measure]))}</nav>
-<nav class="switch" aria-label="Range">${keysOf(rangeLabels).map((range) => link({ ...view, range }, view, rangeLabels[range]))}</nav></div>
+<div class="head"><nav class="switch" aria-label="Shown">${measures.map((measure) => link({ ...view, measure }, view, measureLabels[measure]))}</nav>
+<nav class="switch" aria-label="Range">${ranges.map((range) => link({ ...view, range }, view, rangeLabels[range]))}</nav></div>
 ${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view), view)}
 </div>`;
 }
@@ -126,9 +126,6 @@ ${chart(`${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`)}
 ${table}</table></div>
 </details>`;
 }
-
-// Object.keys returns strings.
-const keysOf = <Key extends Measure | Range>(labels: Record<Key, string>) => Object.keys(labels) as Key[];
 
 function link(to: UsageView, view: UsageView, label: string): Html {
   const isCurrent = to.measure === view.measure && to.range === view.range;

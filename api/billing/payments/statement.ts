@@ -1,5 +1,4 @@
 import { stringify } from "csv-stringify/sync";
-import type { Request } from "express";
 import { readStatement, type Statement, statementMonths } from "../../ledger/statement.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -29,7 +28,7 @@ ${dayTable(statement)}`,
 }
 
 /** @throws {CallerError} `not_found` for a month without a statement of the organization. */
-async function statementOf(database: Database, organizationId: string, month: Month): Promise<Statement> {
+async function statementOf(database: Database, organizationId: string, month: unknown): Promise<Statement> {
   const read = showOrganization(database, organizationId).then((organization) => {
     const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
     if (typeof month !== "string" || !months.includes(month)) throw new CallerError("not_found");
@@ -37,8 +36,6 @@ async function statementOf(database: Database, organizationId: string, month: Mo
   });
   return orPostgresUnavailable(read);
 }
-
-type Month = Request["params"][string] | Request["query"][string];
 
 function summary(statement: Statement): Html {
   const { month, openingMils, addedMils, chargedMils, reversedMils, closingMils, correctedMils } = statement;

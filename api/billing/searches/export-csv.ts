@@ -4,14 +4,14 @@ import { stringify } from "csv-stringify/sync";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import type { SearchEntry } from "../../ledger/find-searches.ts";
+import type { FoundSearches, SearchEntry } from "../../ledger/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { type Entries, type LedgerView, readEntries, readLedgerView } from "./history-view.ts";
+import { type LedgerView, readEntries, readLedgerView } from "./history-view.ts";
 
 const rowsMax = 100_000;
 // Few, so that a read takes Postgres about two milliseconds, and so that it always chooses the index.
@@ -75,7 +75,7 @@ async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield* rest;
 }
 
-type ReadEntries = (organizationId: string, view: LedgerView) => Promise<Entries>;
+type ReadEntries = (organizationId: string, view: LedgerView) => Promise<FoundSearches>;
 
 async function* csvChunks(read: ReadEntries, organizationId: string, view: LedgerView): AsyncGenerator<string> {
   let before: string | undefined;

@@ -1,14 +1,11 @@
 import { html, type Html } from "../../pages/html.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
+import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
+import type { AccountToken } from "../../tokens/account-tokens.ts";
 import { type HistoryView, historyViewQuery, isNarrowed } from "./history-view.ts";
 
 /** A token by which searches can be found. */
-export interface FindableToken {
-  tokenId: string;
-  name: string | null;
-  last4: string;
-  revokedAt: Date | null;
-}
+export type FindableToken = Pick<AccountToken, "tokenId" | "name" | "last4" | "revokedAt">;
 
 // A longer list is of no use. The page of each token links to its searches.
 const tokensMax = 100;
@@ -58,14 +55,5 @@ function option(token: FindableToken, chosen: string | undefined): Html {
 }
 
 /** The name of a token, else its last characters, else its id (once its organization is erased). */
-export function tokenLabel({
-  name,
-  last4,
-  tokenId,
-}: {
-  name: string | null;
-  last4: string | null;
-  tokenId: string;
-}): string {
-  return name ?? (last4 ? `smk_…${last4}` : tokenId);
-}
+export const tokenLabel = ({ name, last4, tokenId }: LoggedSearch["token"]): string =>
+  name ?? (last4 ? `smk_…${last4}` : tokenId);

@@ -88,15 +88,9 @@ export function outcomeOf(entry: HistoryEntry): { title: string; why: string | u
     case "refunded":
       return { title: "Not charged", why: refundLabels[entry.reason], net: amount(0) };
     case "reversed":
-      return {
-        title: "Credited back",
-        why: reversalLabels[entry.reason],
-        net: amount(0),
-      };
-    case "corrected": {
-      const { correctedMils: mils, note } = entry;
-      return { title: "Credit corrected", why: note, net: gained(mils) };
-    }
+      return { title: "Credited back", why: reversalLabels[entry.reason], net: amount(0) };
+    case "corrected":
+      return { title: "Credit corrected", why: entry.note, net: gained(entry.correctedMils) };
     default:
       return { title: "Credit added", why: entry.note, net: gained(entry.grantedMils) };
   }

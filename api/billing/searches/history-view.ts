@@ -111,9 +111,6 @@ export function historyViewQuery({ filter: show, tokenId: token, find, from, to,
   return fields.toString();
 }
 
-/** Entries of a view; the next ones begin at `older`. */
-export type Entries = Pick<FoundSearches, "entries" | "older" | "isCutShort">;
-
 /**
  * Reads at most `limit` entries of a view, newest first, with their queries. A request id is looked up in the history, so that it is
  * found whatever the days of the view, and even if the search log does not have it.
@@ -123,7 +120,7 @@ export async function readEntries(
   organizationId: string,
   view: LedgerView,
   limit: number,
-): Promise<Entries> {
+): Promise<FoundSearches> {
   const { filter, find, tokenId, before } = view;
   const span = spanOf(view);
   if (find !== undefined && isRequestId(find)) {

@@ -7,6 +7,7 @@ import { html, type Html, withCode } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import { tokenLabel } from "./find-form.ts";
 import { searchAddress } from "./history-table.ts";
+import { querySection } from "./query-section.ts";
 
 /** Searches that were refused before they ran: as rows, and as the page of one. */
 
@@ -27,7 +28,7 @@ function row(refusal: LoggedRefusal): Html {
 <td class="when">${timeElement(at, html`${dayOf(at)} <span>${timeOf(at)}</span>`)}</td>
 <td class="what"><a class="keyword" href="${searchAddress(requestId)}">${shown}</a> <span class="place">${placeOf(others)}</span></td>
 <td class="how"><span class="outcome refused">${statusOf(code)} ${code}</span> <span class="why">${withCode(message)}</span></td>
-<td class="more">${tokenOf(refusal)}</td>
+<td class="more">${tokenLabel(tokenOf(refusal))}</td>
 </tr>
 `;
 }
@@ -37,8 +38,7 @@ function placeOf({ location, language, device, depth }: NonNullable<LoggedRefusa
   return parts.filter((part) => part !== undefined).join(" · ");
 }
 
-const tokenOf = ({ tokenId, tokenName: name, tokenLast4: last4 }: LoggedRefusal) =>
-  tokenLabel({ tokenId, name, last4 });
+const tokenOf = ({ tokenId, tokenName: name, tokenLast4: last4 }: LoggedRefusal) => ({ tokenId, name, last4 });
 
 /** A code of another release has no status here. */
 const isKnown = (code: string): code is ErrorCode => Object.hasOwn(errors, code);
@@ -47,18 +47,7 @@ const statusOf = (code: string) => (isKnown(code) ? errors[code].status : "");
 /** The page of one refused search: status, reason and advice, and the valid fields of its query. */
 export function refusedView(refusal: LoggedRefusal): AccountView {
   const { at, requestId, code, reason, message, query, refusals } = refusal;
-  const fields: [name: string, value: Html | string | undefined][] = [
-    ["Keyword", query?.keyword],
-    ["Location", query?.location?.replaceAll(",", ", ")],
-    ["Language", query?.language],
-    ["Device", query?.device],
-    ["Depth", query?.depth === undefined ? undefined : String(query.depth)],
-    ["Domain", query?.targetDomain],
-    ["Types", query?.types?.join(", ")],
-    ["Format", query?.format],
-    ["Token", html`${tokenOf(refusal)} <code>${refusal.tokenId}</code>`],
-    ["Arrived (UTC)", timeElement(at, `${dayOf(at)} ${timeOf(at)}`)],
-  ];
+  const arrived = timeElement(at, `${dayOf(at)} ${timeOf(at)}`);
   return {
     path: "/billing/searches",
     title: query?.keyword ?? "Refused search",
@@ -73,11 +62,7 @@ ${refusals > 1 && html`<p>${count(refusals)} searches of this minute were counte
 <p><code>${requestId}</code></p>
 <p class="aside">Nothing was charged. Refused searches are kept for seven days.</p>
 </section>
-<section class="panel" aria-labelledby="query-title">
-<h2 id="query-title">Query</h2>
-<dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div${name === "Token" && html` class="wide"`}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-<p class="aside">Only the valid fields are kept.</p>
-</section>
+${querySection(query ?? {}, tokenOf(refusal), [["Arrived (UTC)", arrived]], "Only the valid fields are kept.")}
 </div>`,
   };
 }

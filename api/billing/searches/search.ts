@@ -13,10 +13,10 @@ import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
-import { tokenLabel } from "./find-form.ts";
 import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
 import { answerLink, answerTabs, answerViews } from "./answer-view.ts";
+import { querySection } from "./query-section.ts";
 import { refusedView } from "./refused.ts";
 import { resultsPage, type ShownElement } from "./results-page.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
@@ -60,7 +60,7 @@ export function writeSearch({
       body: html`${entry.search && actions(entry.search, shown, { caller, origin })}
 <div class="pair">
 ${outcomeSection(only === undefined ? shown : withoutBalance(shown), read.data)}
-${entry.search ? querySection(entry.search) : notLogged}
+${entry.search ? loggedQuery(entry.search) : notLogged}
 </div>
 ${answerSection(answer, { ...shown, requestId: read.data, origin })}`,
     };
@@ -117,25 +117,13 @@ const entryLabels: Record<string, string> = { charge: "Charge", reversal: "Credi
 
 const moment = (at: Date) => timeElement(at, `${dayOf(at)} ${timeOf(at)}`);
 
-function querySection({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
-  const fields: [name: string, value: Html | string | undefined][] = [
-    ["Keyword", query.keyword],
-    ["Location", query.location.replaceAll(",", ", ")],
-    ["Language", query.language],
-    ["Device", query.device],
-    ["Depth", String(query.depth)],
-    ["Domain", query.targetDomain],
-    ["Types", query.types?.join(", ")],
-    ["Format", query.format ?? "full"],
-    ["Token", html`${tokenLabel(token)} <code>${token.tokenId}</code>`],
+function loggedQuery({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
+  const others: [name: string, value: Html | string][] = [
     ["Idempotency-Key", keyHash ? "yes" : "none"],
     ["Arrived (UTC)", moment(at)],
     ["Took", duration(durationMs)],
   ];
-  return html`<section class="panel" aria-labelledby="query-title">
-<h2 id="query-title">Query</h2>
-<dl class="fields">${fields.map(([name, value]) => value !== undefined && html`<div${name === "Token" && html` class="wide"`}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-</section>`;
+  return querySection({ format: "full", ...query }, token, others);
 }
 
 function answerSection(answer: ShownAnswer, shown: ShownSearch & { requestId: string; origin: string }): Html {

@@ -2,7 +2,7 @@ import type { Request } from "express";
 import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
-import { scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
+import { type FoundSearches, scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
 import { type LoggedRefusal, readRefused } from "../../../shared/search-log/refused-searches.ts";
 import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
@@ -12,7 +12,6 @@ import { onlyTokenOf } from "../session/sessions.ts";
 import { findForm } from "./find-form.ts";
 import { filterLabels, historyTableByDay, utcDayOf } from "./history-table.ts";
 import {
-  type Entries,
   type HistoryView,
   historyViewQuery,
   isFinding,
@@ -75,7 +74,7 @@ export function liveSearches(parts: SearchesParts) {
 }
 
 /** One page of the history. */
-interface History extends Entries {
+interface History extends FoundSearches {
   view: HistoryView;
   /** The figures of each whole day that has an entry on the page, by UTC day; none in a list of found searches. */
   days: Map<string, DayFigures>;

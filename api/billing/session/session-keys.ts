@@ -13,16 +13,8 @@ export const sessionSearchesOf = (organizationId: string, idHash: string) => `{$
 /** A sorted set: the hashes of session ids, scored by the time at which the session ends at the latest. */
 export const sessionListOf = (organizationId: string) => `{${organizationId}}:sessions`;
 
-export interface ListedSession {
-  idHash: string;
-  endsAt: Date;
-}
-
 /** The sessions of an organization that may be open. */
-export async function listSessions(redis: Redis, organizationId: string): Promise<ListedSession[]> {
+export async function listSessions(redis: Redis, organizationId: string) {
   const list = await redis.zrange(sessionListOf(organizationId), "0", "-1", "WITHSCORES");
-  return list.flatMap((idHash, at) => {
-    const endsAtMs = Number(list[at + 1]);
-    return at % 2 === 0 ? [{ idHash, endsAt: new Date(endsAtMs) }] : [];
-  });
+  return list.flatMap((idHash, at) => (at % 2 === 0 ? [{ idHash, endsAt: new Date(Number(list[at + 1])) }] : []));
 }

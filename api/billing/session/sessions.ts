@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import { z } from "zod";
@@ -44,7 +44,7 @@ export const onlyTokenOf = ({ scopes, tokenId }: Caller): string | undefined =>
 /** Whether a person sent the request (`active`) or only their open page (`idle`). Only the first extends a session. */
 type Presence = "active" | "idle";
 
-const hashId = (id: string) => createHash("sha256").update(id).digest("hex");
+const hashId = (id: string) => hash("sha256", id);
 
 /**
  * The cookie's name and path. Over https no other host can set it, not even one of the same site: browsers accept the prefix

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 import { signInCodeKeyOf as keyOf } from "./session-keys.ts";
@@ -13,7 +13,7 @@ const codeBytes = 32;
 const codeForm = /^[\w-]{43}$/;
 export const signInCodeMinutes = 10;
 
-const hashCode = (code: string) => createHash("sha256").update(code).digest("hex");
+const hashCode = (code: string) => hash("sha256", code);
 
 /** Creates a code for a token. @returns the end of a link to any account page. */
 export async function createSignInCode(redis: Redis, tokenHash: string): Promise<string> {

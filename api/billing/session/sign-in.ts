@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import ipaddr from "ipaddr.js";
@@ -206,7 +206,7 @@ export class SignInAttempts {
   /** Counts one attempt. @returns whether it is within the limit. @throws {CallerError} `unavailable` without Redis. */
   async allow(address: string | undefined): Promise<boolean> {
     // Redis stores a hash of the network, not the address of a person.
-    const network = createHash("sha256").update(networkOf(address)).digest("base64url");
+    const network = hash("sha256", networkOf(address), "base64url");
     return (await this.#ofNetwork.take(network)) === undefined;
   }
 }

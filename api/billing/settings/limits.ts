@@ -23,14 +23,11 @@ ${limitFields(sent, limits)}
 
 const problem = "Enter US dollars with up to three decimals, such as 25 or 0.505, or leave the field empty.";
 
-/** The limits of an organization or a token in mils; null for none. */
-interface Limits {
-  dayLimitMils: number | null;
-  monthLimitMils: number | null;
-}
-
 /** The fields of both limits. */
-export function limitFields(sent: SentForm, { dayLimitMils, monthLimitMils }: Limits): Html {
+export function limitFields(
+  sent: SentForm,
+  { dayLimitMils, monthLimitMils }: Pick<OwnLimits, "dayLimitMils" | "monthLimitMils">,
+): Html {
   const hint = "In US dollars. Leave empty for no limit.";
   return html`<div class="fields">${dollarsField(sent, { name: "day", label: "Daily limit (UTC)", hint, mils: dayLimitMils })}
 ${dollarsField(sent, { name: "month", label: "Monthly limit (UTC)", hint, mils: monthLimitMils })}</div>`;

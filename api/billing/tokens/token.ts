@@ -209,9 +209,9 @@ async function changeToken<Result>(
   id: string,
   change: (transaction: Querying, changer: Changer, token: AccountToken) => Promise<Result>,
 ): Promise<Result> {
-  const result = await changeAccount(database, asked, async (transaction, changer) => {
-    return change(transaction, changer, await findToken(transaction, asked, id));
-  });
+  const result = await changeAccount(database, asked, async (transaction, changer) =>
+    change(transaction, changer, await findToken(transaction, asked, id)),
+  );
   await announce();
   return result;
 }
