@@ -123,6 +123,8 @@ export async function showOrganization(database: Database, organizationId: strin
   return rows[0] && organizationRow.parse(rows[0]);
 }
 
+const renamedRow = rowOf({ oldName: z.string() });
+
 /** Gives an organization another name. @returns the name that it had; undefined if it does not exist. */
 export async function renameOrganization(
   database: Querying,
@@ -134,8 +136,10 @@ export async function renameOrganization(
      update organizations o set name = $2 from old where o.id = old.id returning old.name as old_name`,
     [organizationId, name],
   );
-  return rows[0] && rowOf({ oldName: z.string() }).parse(rows[0]);
+  return rows[0] && renamedRow.parse(rows[0]);
 }
+
+const erasureRow = rowOf({ isErased: z.boolean() });
 
 /** Whether an organization was erased. It stays as it is until the end of the transaction. */
 export async function isErased(transaction: Querying, organizationId: string): Promise<boolean> {
@@ -143,13 +147,15 @@ export async function isErased(transaction: Querying, organizationId: string): P
     "select erased_at is not null as is_erased from organizations where id = $1 for no key update",
     [organizationId],
   );
-  return rows[0] !== undefined && rowOf({ isErased: z.boolean() }).parse(rows[0]).isErased;
+  return rows[0] !== undefined && erasureRow.parse(rows[0]).isErased;
 }
 
 /** Lets changes of an account, and of its tokens, come one after the other until the end of the transaction. */
 export async function lockAccount(transaction: Querying, organizationId: string): Promise<void> {
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [organizationId]);
 }
+
+const suspensionRow = rowOf({ wasSuspended: z.boolean() });
 
 /**
  * Suspends or resumes an organization. A repeat keeps the first time.
@@ -169,8 +175,10 @@ export async function setSuspended(
      from old where o.id = old.id returning old.was_suspended`,
     [organizationId, suspended],
   );
-  return rows[0] && rowOf({ wasSuspended: z.boolean() }).parse(rows[0]);
+  return rows[0] && suspensionRow.parse(rows[0]);
 }
+
+const assignmentRow = rowOf({ oldPlanCode: z.string() });
 
 /**
  * Moves an organization to another plan.
@@ -189,7 +197,7 @@ export async function assignPlan(
      from old, plans p where o.id = old.id and p.code = $2 returning old.plan_code as old_plan_code`,
     [organizationId, planCode],
   );
-  return rows[0] && rowOf({ oldPlanCode: z.string() }).parse(rows[0]);
+  return rows[0] && assignmentRow.parse(rows[0]);
 }
 
 const idRow = z.object({ id: z.string() });
