@@ -12,10 +12,9 @@ import { parseId, parseMonth, parseText, parseTime, parseWholeNumber } from "./a
 import { checkArchive, exportMonth } from "./archive/archive.ts";
 import type { FormatResult } from "./format-result.ts";
 import { verifyLedger } from "./ledger-verify.ts";
-import { CommandRefused, requireOrganization } from "./refusals.ts";
+import { CommandRefused, redisTimeoutMs, requireOrganization } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
-const redisTimeoutMs = 2_000;
 const entriesDefault = 100;
 const entriesMax = 100_000;
 const noteLengthMax = 500;

@@ -9,11 +9,12 @@ import { rowOf } from "../shared/database/row.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { newId } from "../shared/ids.ts";
 import { createOrganization, renameOrganization, setSuspended } from "../shared/organizations/organizations.ts";
+import { whenReady } from "../shared/redis/connect.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import { changeRecorded } from "./credit.ts";
 import { parseMils } from "./money.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
-import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
+import { CommandRefused, redisTimeoutMs, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
 import { issueRecorded } from "./tokens.ts";
 
@@ -116,8 +117,10 @@ async function createWithToken(
 async function show({ database, redis }: CommandContext, organizationId: string) {
   const shown = await requireOrganization(database, organizationId);
   const plan = (await listPlans(database)).find(({ code }) => code === shown.plan);
-  const unpaid = plan && readUnpaidCalls(redis, { organizationId, plan }).catch(() => null);
-  return { ...shown, unpaidCalls: await unpaid, unpaidCallsMax: plan?.unpaidCalls };
+  if (!plan) return shown;
+  const isReachable = await whenReady(redis, redisTimeoutMs);
+  const unpaidCalls = isReachable ? await readUnpaidCalls(redis, { organizationId, plan }).catch(() => null) : null;
+  return { ...shown, unpaidCalls, unpaidCallsMax: plan.unpaidCalls };
 }
 
 /** The entry in the audit trail has no name: it stays when the organization is erased. */

@@ -3,14 +3,13 @@ import { storeBalance } from "../shared/credits/stored-balances.ts";
 import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { publishIdentityChange } from "../shared/organizations/organizations.ts";
 import { whenReady } from "../shared/redis/connect.ts";
+import { redisTimeoutMs } from "./refusals.ts";
 import type { CommandContext } from "./run-command.ts";
 
 /**
  * What a command publishes in Redis once Postgres has the change. Both are best effort: without Redis the command still
  * succeeds and warns, and the running processes pick the change up from Postgres.
  */
-
-const redisTimeoutMs = 2_000;
 
 type Parts = Pick<CommandContext, "redis" | "warn">;
 

@@ -9,7 +9,8 @@ import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts"
 import { isErased, showOrganization } from "../shared/organizations/organizations.ts";
 import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
 
-const redisTimeoutMs = 2_000;
+/** How long a command waits for Redis. */
+export const redisTimeoutMs = 2_000;
 const redisError = /^(Stream isn't writeable|Connection is closed|Command timed out|LOADING|MASTERDOWN)/;
 /** A login that is refused, and a database that does not exist. */
 const refusedLogin = /^(28...|3D000)$/;

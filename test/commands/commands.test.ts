@@ -39,6 +39,12 @@ test("a new organization gets a token and its plan's starting grant, or the cred
   });
 });
 
+test("an organization shows its unpaid provider calls though Redis answers late", async () => {
+  const { orgId } = await operator.create("free");
+  await service.redis.client("PAUSE", 1_500);
+  expect(await operator.run("org", "show", orgId)).toMatchObject({ unpaidCalls: 0 });
+});
+
 test("a suspended organization shows since when, until it is resumed; repeating either changes nothing", async () => {
   const { orgId } = await operator.create("free");
   expect(await operator.run("org", "suspend", orgId)).toEqual({ orgId, suspended: true });
