@@ -6,6 +6,9 @@ import { testFilesByProject } from "./test/projects.ts";
 const files = testFilesByProject();
 const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.
 
+// More than there are cores: half of a test's time is waiting.
+const maxWorkers = 4;
+
 /** The files that take longest first, so that none of them is left alone at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(specifications: TestSpecification[]): Promise<TestSpecification[]> {
@@ -39,7 +42,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "unit", include: files.unit, isolate: false, maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: { name: "unit", include: files.unit, isolate: false, maxWorkers, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,
@@ -48,8 +51,7 @@ export default defineConfig({
           include: files.integration,
           globalSetup,
           isolate: false,
-          // More than there are cores: half of a test's time is waiting for processes.
-          maxWorkers: 4,
+          maxWorkers,
           sequence: { groupOrder: 1 },
         },
       },

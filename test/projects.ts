@@ -16,7 +16,7 @@ const startsProcesses = new Set([
   "test/faults/mutants/run.ts",
 ]);
 
-/** Files that start no process and are still too slow for `unit`, each with its reason. */
+/** Files that start no server and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
   "test/api/slow-clients.test.ts": "waits until the server closes connections that send or take nothing",
   "test/api/mcp/hand-over.test.ts": "reads many answers of 32 MiB",
@@ -26,9 +26,14 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
+  "test/bench/processes/measure-processes.test.ts": "burns CPU, also in a process of its own",
   "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
+  "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
+  "test/local/compiled-code.test.ts": "runs a command twice, first without compiled code",
+  "test/shared/tracing/tracing.test.ts": "waits until exports are given up",
+  "test/worker/providers/policies/http.test.ts": "opens many connections",
 };
 
 /** The files of `long`, each with its reason. */
