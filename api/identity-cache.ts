@@ -44,7 +44,7 @@ export class IdentityCache {
   constructor(lookups: Pick<TokenLookups, "find">, clock: { now: () => number } = performance) {
     this.#lookups = lookups;
     this.#clock = clock;
-    // The resolution is that of the clock. Otherwise the cache would set a timer in each millisecond in which it is asked.
+    // As coarse as the clock. Otherwise the cache would set a timer in each millisecond with a lookup.
     const expiry = { ttl: cacheTtlMs, ttlResolution: 0, perf: clock };
     this.#callers = new LRUCache({ max: callersCachedMax, ...expiry });
     this.#invalid = new LRUCache({ max: invalidCachedMax, ...expiry });

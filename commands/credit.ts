@@ -82,7 +82,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     );
 }
 
-/** An entry of the ledger by which an operator changes a balance. */
+/** An operator's change of a balance, as an entry of the ledger. */
 interface BalanceChange {
   organizationId: string;
   /** Under one id a change counts once. */
@@ -149,7 +149,7 @@ async function refuseAnotherAmount(
   );
 }
 
-/** An entry of the ledger by which an operator adds credit or takes it away. It is no spending. */
+/** An operator's correction, as an entry of the ledger: it adds or removes credit, and is no spending. */
 export interface Correction {
   organizationId: string;
   /** A correction counts once, however often it is sent with the same id. */

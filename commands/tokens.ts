@@ -95,7 +95,7 @@ async function find({ database }: CommandContext, given: string | (() => Promise
   const token = (typeof given === "string" ? given : await given()).trim();
   if (!isTokenShaped(token))
     throw new CommandRefused(
-      "This is not a Serpmill token. A token is smk_ and 39 letters and digits, of which the last 7 are a checksum. A character may be missing or wrong.",
+      "This is not a Serpmill token. A token is smk_ and 39 letters and digits; the last 7 are a checksum. A character may be missing or wrong.",
     );
   const found = await findToken(database, token);
   if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");

@@ -50,7 +50,7 @@ export interface ServerProgram extends GuardedProcessOptions {
   folder: string;
   /** The file with its process id. It stays behind if the server is killed. */
   pidFile: string;
-  /** The working folder of the server, by which its process is recognised. */
+  /** The working folder of the server, which identifies its process. */
   workFolder: string;
 }
 

@@ -64,7 +64,7 @@ function forDoors(value: RegExp, expected: string) {
   return z.string().toLowerCase().transform(filledPartsOf).pipe(z.array(pair));
 }
 
-/** The patience of doors for which the operator sets none: less than that of their most impatient client. */
+/** The default patience of a door: less than that of its most impatient client. */
 const usualPatience = ["searxng=4500", "tavily=14000", "serper=9000"];
 const isOfDoor = (pair: string) => (other: string) => other.startsWith(pair.slice(0, pair.indexOf("=") + 1));
 
@@ -135,7 +135,7 @@ const engineSettings = z.object({
     .pipe(z.array(z.enum(providerNames, aProviderList))),
   /** Milliseconds after which a search without an answer is also sent to the next provider; 0 for never. */
   SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
-  /** Seconds for which an answer is cached for identical searches; 0 shares it only among concurrent ones. */
+  /** How many seconds an answer is cached for identical searches; 0 shares it only among concurrent ones. */
   SEARCH_CACHE_SECONDS: wholeNumber(0, 86_400).default(0),
   /** Whether callers may learn which provider answered their search. */
   ANSWERED_BY: onOrOff.default("on"),
@@ -154,7 +154,7 @@ const engineSettings = z.object({
   SERPER_CONCURRENCY: providerConcurrency.optional(),
   /** The operator's own instance; there is no public one for this use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
-  /** The engines of the instance that are asked, each of which searches Google. */
+  /** Which engines of the instance to ask. Each of them searches Google. */
   SEARXNG_ENGINES: z
     .string()
     .default("google")
@@ -214,7 +214,7 @@ const settings = z.object({
   RAW_ANSWER_MINUTES: wholeNumber(0, 60).default(0),
   /** For so many days the search log is kept; 0 for not at all. */
   SEARCH_LOG_DAYS: wholeNumber(0, 400).default(30),
-  /** The most days for which an organization may have its answers kept; 0 keeps none. */
+  /** How many days an organization may have its answers kept, at most; 0 keeps none. */
   KEPT_ANSWERS_DAYS: wholeNumber(0, 90).default(0),
   /** The most megabytes of answers, compressed, that each organization keeps. Its oldest ones give way. */
   KEPT_ANSWERS_MB: wholeNumber(10, 100_000).default(100),
@@ -229,7 +229,7 @@ const settings = z.object({
   PUBLIC_URL: origin("http:", "https:").optional(),
   /** For top-ups. A restricted key is enough; docs/operating/payments.md has its rights. */
   STRIPE_SECRET_KEY: stripeSecret("sk_", "rk_"),
-  /** The secret with which Stripe signs its events for /stripe/webhook. */
+  /** Stripe signs its events for /stripe/webhook with it. */
   STRIPE_WEBHOOK_SECRET: stripeSecret("whsec_"),
   STRIPE_BASE_URL: origin("http:", "https:").default("https://api.stripe.com"),
   /** The origin of the payment page: Stripe's own, or the account's custom domain. */
@@ -250,7 +250,7 @@ const settings = z.object({
     .default("")
     .transform(filledPartsOf)
     .pipe(z.array(z.enum(doorNames, aDoorList))),
-  /** Host names, each of which serves one door and nothing else: for clients that drop the path of an address. */
+  /** Host names that each serve only one door: for clients that drop the path of an address. */
   COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port").default([]),
   /** Milliseconds after which a door answers with an error, because its clients give up soon. The search runs on. */
   COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999")
@@ -337,7 +337,7 @@ export function readMigrationConfig(environment: NodeJS.ProcessEnv = process.env
   return { ownerUrl: MIGRATION_DATABASE_URL ?? processUrl, processUrl };
 }
 
-/** Reads only the addresses of the data stores, any of which may be absent. @throws {ConfigError} like {@link readConfig}. */
+/** Reads only the addresses of the data stores. Each may be absent. @throws {ConfigError} like {@link readConfig}. */
 export function readAddresses(environment: NodeJS.ProcessEnv = process.env) {
   const addresses = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true, REDIS_URL: true }).partial();
   return readSettings(addresses, addresses, environment);

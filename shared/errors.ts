@@ -47,7 +47,7 @@ export type ErrorCode = keyof typeof errors;
 /** The `details` of an error. Their fields depend on the code; error-schemas.ts has them. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-/** The message of an error, for people: what is wrong by itself, as far as the details say it. */
+/** The message of an error, for people: it says what is wrong, as far as the details tell. */
 export function messageOf(code: ErrorCode, details: ErrorDetails): string {
   return errorText(code, details) ?? errors[code].message;
 }

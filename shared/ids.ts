@@ -19,7 +19,7 @@ export type IdPrefix =
 
 const digits = "0123456789abcdefghjkmnpqrstvwxyz";
 const digitCount = 26;
-/** The digits of the 48 bits with which a UUIDv7 begins. */
+/** The digits of the first 48 bits of a UUIDv7. */
 const timeDigitCount = 10;
 
 /** A new TypeID (https://github.com/jetify-com/typeid): the prefix, `_` and 26 base-32 digits of a UUIDv7. */

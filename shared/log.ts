@@ -21,7 +21,7 @@ export function openLog(options: { name: string; level: string }): Log {
   );
 }
 
-/** Stdout, to which lines go together. Its own periodic flush would write every 100 ms, also without a line. */
+/** Stdout, written in batches of lines. Its own periodic flush would write every 100 ms, also without a line. */
 function bufferedStdout(): ReturnType<typeof pino.destination> {
   const stdout = pino.destination({ dest: 1, sync: false, minLength: bufferBytes });
   const write = stdout.write.bind(stdout);

@@ -94,11 +94,7 @@ function ofRequests({ counter, gauge, histogram }: Declare) {
     ]),
     unsentBytes: gauge("unsent_answer_bytes", "Bytes of answers that this API keeps until their callers take them."),
     mcpCalls: counter("mcp_calls_total", "MCP tool calls, by outcome.", ["tool", "outcome"]),
-    backgroundErrors: counter(
-      "background_errors_total",
-      "Errors outside of requests, by the task in which they occurred.",
-      ["where"],
-    ),
+    backgroundErrors: counter("background_errors_total", "Errors outside of requests, by task.", ["where"]),
   };
 }
 

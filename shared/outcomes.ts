@@ -1,6 +1,6 @@
 /** How searches, charges and events end. The ledger and the search log store these words, and metrics have them as labels. */
 
-/** The outcomes of admission with which only the state of the rate window is returned. */
+/** The outcomes of admission that return only the state of the rate window. */
 export const plainAdmissions = [
   "stored_answer",
   "completed",

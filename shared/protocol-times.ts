@@ -135,7 +135,7 @@ export function shutdownStepMsWith(searchDeadlineMs: number): number {
   return protocolTimes.shutdownStepMs + Math.max(0, searchDeadlineMs - protocolTimes.searchDeadlineDefaultMs);
 }
 
-/** @throws {Error} that names every relation which does not hold. */
+/** @throws {Error} that names every relation that does not hold. */
 export function checkProtocolTimes(times: ProtocolTimes): void {
   const broken = Object.entries(protocolRelations).filter(([, holds]) => !holds(times));
   if (broken.length > 0) throw new Error(`protocol times contradict: ${broken.map(([name]) => name).join("; ")}`);

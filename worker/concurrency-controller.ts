@@ -30,7 +30,7 @@ export interface SlotLoad {
   callsWaiting: number;
   /** Calls that may run at once at all providers. */
   callsMax: number;
-  /** The share of the time in which the event loop was busy, 0–1. */
+  /** Event loop utilization: the share of the time that the event loop was busy, 0–1. */
   utilization: number;
   /** The share of the heap that is used, 0–1. */
   heapShare: number;

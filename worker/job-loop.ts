@@ -31,7 +31,7 @@ const keepJobs = {
 const takeOversMax = 2;
 const takenAtOnceMax = 64;
 const retryPauseMs = 1_000;
-// The caller has its answer by then, so the end waits for the next job to be taken, with which it shares a message.
+// The caller has its answer by then, so the end of the job waits and shares a message with the next take.
 const endWithinMs = 25;
 
 /** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
@@ -47,7 +47,7 @@ export interface JobHandlers {
 // BullMQ sets a marker with every job that it takes, which would wake each idle worker for no job.
 const unreadMarker = `${queueKeys.marker}-unread`;
 
-/** BullMQ's worker without its loop: it has no connection on which that loop would block, and wakes no other worker. */
+/** BullMQ's worker without its loop: it has no connection for that loop to block on, and wakes no other worker. */
 class ManualWorker extends Worker {
   protected override createBackend(): void {
     this.backend = this.backendFactory(this.name, this.opts, { withBlockingConnection: false });
@@ -108,7 +108,7 @@ export class JobLoop {
   #isActing = false;
   /** Jobs that it has asked for. */
   #expected = 0;
-  /** Messages by which it takes jobs, without their replies. */
+  /** Messages under way that take jobs. */
   #asking = 0;
   /** Whether it waits for the marker, and can take nothing until that has come. */
   #isWaiting = false;

@@ -68,7 +68,7 @@ interface AccountRoute {
   method: "GET" | "POST";
   path: string;
   handle: Handler;
-  /** The page to which a GET of a form's path redirects. */
+  /** Where a GET of a form's path redirects to. */
   page?: string;
 }
 

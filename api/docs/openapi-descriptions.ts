@@ -23,7 +23,7 @@ curl -sS --fail-with-body --max-time 35 --retry 3 "$SERPMILL_URL/v1/serp/search"
   -d '{"keyword":"best coffee beans"}'
 \`\`\`
 
-The key makes curl's retries free. Wait longer than 30 seconds, within which the service answers.
+The key makes curl's retries free. Wait longer than 30 seconds: the service answers within that time.
 
 Requests and responses are JSON in UTF-8. Every response has the header \`X-Request-Id\`, which equals \`requestId\` in the body. Fields and
 values may be added under \`/v1\`, so ignore those that you do not know. Breaking changes get a new major path.

@@ -101,7 +101,7 @@ export function localeOf(locale: string | undefined): { language?: string; locat
   if (locale === undefined || ["all", "auto"].includes(locale)) return {};
   const [, country] = /^[a-z]{2,3}[-_](?:[A-Za-z]{4}[-_])?([A-Za-z]{2})$/.exec(locale) ?? [];
   const location = country && region.of(country.toUpperCase()) ? country : undefined;
-  // Of an unknown pair of language and country, each part is known by itself.
+  // If the pair of language and country is unknown, each part may be known.
   const [language = ""] = "problem" in readLanguage(locale) ? locale.split(/[-_]/) : [locale];
   return { language, ...(location !== undefined && { location }) };
 }

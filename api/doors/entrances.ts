@@ -28,7 +28,7 @@ export class Entrances {
 
   /** @returns undefined for a request of the API itself. The host of a door serves its door and nothing else. */
   enter(request: Request): Entrance | undefined {
-    // Users paste addresses with a slash at the end, to which clients add one of their own.
+    // Users paste addresses with a trailing slash, and clients add another.
     const segments = request.path.split("/").filter((segment) => segment !== "");
     const byHost = this.#hosts.get(hostOf(request));
     const name = byHost ?? (request.path.startsWith("//") ? undefined : this.#names.get(segments.shift() ?? ""));

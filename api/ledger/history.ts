@@ -76,7 +76,7 @@ const refundStatement = `select ${refundColumns} from refunds f
    where f.organization_id = $1 and f.number <= $2 and f.number >= $4
    order by f.number desc limit $3`;
 
-// Each filter of the history, for searches of which the ids are known.
+// Each filter of the history, for searches with known ids.
 const conditions: Record<HistoryFilter, string> = {
   all: "true",
   charged: "s.kind = 'charge' and s.reversed_because is null",

@@ -27,7 +27,7 @@ export interface Statement {
   chargedMils: number;
   reversedMils: number;
   closingMils: number;
-  /** The days on which anything happened, oldest first. */
+  /** The days with entries, oldest first. */
   days: DayFigures[];
   /** The first 1,000 grants and corrections of the month, oldest first. */
   credits: CreditEntry[];
@@ -37,7 +37,7 @@ export interface Statement {
 
 const creditsMax = 1_000;
 
-/** The months of which there are statements, newest first: from that in which the organization was created to this one. */
+/** The months that have statements, newest first: from the month of the organization's creation to this one. */
 export function statementMonths(createdAt: Date, now: Date): string[] {
   const months: string[] = [];
   const month = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1));

@@ -54,7 +54,7 @@ function rejectUnreadable(request: Request, response: Response, error: CallerErr
 
 const withId = z.object({ id: z.union([z.string(), z.number()]) });
 
-/** Rejects `subscriptions/listen`, for which the SDK would open a stream: nothing here ever changes. */
+/** Rejects `subscriptions/listen`: the SDK would open a stream, and there are no changes to report. */
 export function rejectListening(request: Request, response: Response, message: unknown): void {
   const { data } = withId.safeParse(message);
   const error = { code: ProtocolErrorCode.MethodNotFound, message: "Method not found" };

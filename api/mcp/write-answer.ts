@@ -37,7 +37,7 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unse
   response.end();
 }
 
-/** The bytes of a message in two parts, of which the first ends with the first copy of an answer. */
+/** The bytes of a message in two parts. The first ends with the first copy of an answer. */
 function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer; rest: Buffer[]; length: number } {
   const split = delivery?.copies.split(bytes);
   if (!split) return { rest: [bytes], length: bytes.length };

@@ -25,7 +25,7 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return Html.build(strings, parts);
 }
 
-/** A sentence for people in which backticks mark code, such as the message of an error. */
+/** A sentence for people, with code in backticks, such as the message of an error. */
 export const withCode = (text: string): Html =>
   html`${text.split("`").map((part, at) => (at % 2 === 0 ? part : html`<code>${part}</code>`))}`;
 

@@ -27,7 +27,7 @@ form?.addEventListener("input", () => {
   if (mils > 0) price.textContent = `$${(mils / 1000).toFixed(3)}`;
 });
 
-/** The text in parts, of which the tokens have their class, as in the page that the service sent. */
+/** The text in parts. Tokens have their class, as in the page from the service. */
 function highlighted(code) {
   const parts = [];
   let end = 0;

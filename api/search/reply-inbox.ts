@@ -41,7 +41,7 @@ export interface Reply {
   payable?: PayableCalls | undefined;
 }
 
-/** The Redis stream to which workers append the replies for this API process, and the requests that wait for them. */
+/** The Redis stream of this API process, where workers append its replies, and the requests that wait for them. */
 export class ReplyInbox {
   readonly key = replyInboxKey(newId("api"));
   readonly #waiting = new InFlightEntries<(reply: Reply) => void>();
@@ -78,7 +78,7 @@ export class ReplyInbox {
     }
   }
 
-  /** For the watchdog: whether there are replies of which it has read none since it was asked last. */
+  /** For the watchdog: whether there are replies, and it has read none since the last call. */
   async leavesRepliesUnread(): Promise<boolean> {
     const hasReadNone = this.#lastId === this.#idAtLastLook;
     this.#idAtLastLook = this.#lastId;

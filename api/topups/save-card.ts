@@ -92,7 +92,7 @@ const setupIntent = z.object({
   }),
 });
 
-/** Whether a session is one in which a card was saved, ours or not. */
+/** Whether a session saved a card, ours or not. */
 export const isCardSession = (session: unknown) => setupSession.safeParse(session).success;
 
 /**

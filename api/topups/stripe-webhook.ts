@@ -19,7 +19,7 @@ const eventBytesMax = 64 * 1024;
 const retryAfterMs = 60_000;
 const acknowledgement = JSON.stringify({ received: true });
 
-// The id is stored: it has no character for which Postgres has no text.
+// The id is stored, so it must have no character that Postgres cannot store.
 const stripeEvent = z.object({
   id: z.string().regex(/^evt_\w{1,250}$/),
   type: z.string(),

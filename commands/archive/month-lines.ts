@@ -63,7 +63,7 @@ export async function* readMonthLines(
 }
 
 /**
- * The version with which an organization's part of the ledger begins at a time. The order of the ledger decides: an entry whose
+ * The version at which an organization's part of the ledger begins at a time. The order of the ledger decides: an entry whose
  * transaction began before that time, but waited for a lock, comes after others of the new month, and counts with them. No
  * transaction waits for a minute.
  */

@@ -28,7 +28,7 @@ import { listRecentSearches } from "./export-organization.ts";
  * 4. {@link eraseRows}: names and hashes of tokens, answers with their keys, and logged and refused searches, a page at a time.
  * 5. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
  *
- * Postgres refuses step 3 before step 1, and step 4 before step 3. What step 5 deletes expires by itself if it is never run.
+ * Postgres refuses step 3 before step 1, and step 4 before step 3. If step 5 never runs, what it deletes expires.
  */
 
 const openRow = z.object({ undelivered: z.number() });

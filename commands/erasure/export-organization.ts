@@ -112,7 +112,7 @@ async function* readAll<Item, Place>(
   }
 }
 
-/** The ids of an organization's searches of which there may be raw answers, newest first. */
+/** The ids of an organization's searches that may have raw answers, newest first. */
 export async function* listRecentSearches(database: Database, organizationId: string): AsyncGenerator<string> {
   for (let before: string | undefined; ; ) {
     const page = await readHistory(database, organizationId, { filter: "all", before, limit: itemsPerPage });

@@ -4,7 +4,7 @@ import { rowOf } from "../../shared/database/row.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { type FoundViolations, readPart, violationsOf } from "./violations.ts";
 
-/** Of the refunds that are kept for 30 days, without the day on which they are deleted. */
+/** Refunds are kept for 30 days; the day of their deletion does not count. */
 const keptHours = 29 * 24;
 const recentHours = 2 * 24;
 const keysPerPage = 10_000;

@@ -22,7 +22,7 @@ const another = (kind: string) => `e.kind = '${kind}' and exists (
   select from ledger_entries d where d.request_id = e.request_id and d.kind = '${kind}'
     and (d.organization_id, d.version) <> (e.organization_id, e.version))`;
 
-/** The day on which a reversal's transaction began. */
+/** The day a reversal's transaction began. */
 const dayOf = "date_trunc('day', r.created_at, 'UTC')";
 
 /** Each rule with the query that finds its violations in a slice, as rows of `subject` and `found`. */

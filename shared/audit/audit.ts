@@ -52,7 +52,7 @@ export type AuditAction = (typeof auditActions)[number];
 
 /** Who acts, and from where. */
 export type Actor =
-  /** By one of the commands: the operator's name, and the host on which the command runs. */
+  /** By one of the commands: the operator's name, and the host that runs it. */
   | { kind: "operator"; name: string; host: string }
   /** By a token of the organization of the entry, on the billing page: the token's id and the caller's address. */
   | { kind: "account"; tokenId: string; address: string | undefined }
@@ -94,7 +94,7 @@ export async function recordAudit(transaction: Querying, actor: Actor, entry: Au
   );
 }
 
-/** Records a change of an organization, by whom and in which request. */
+/** Records a change of an organization, with its actor and request. */
 export function recordChange(
   transaction: Querying,
   { actor, ...of }: { actor: Actor; organizationId?: string; requestId?: string | undefined },

@@ -97,7 +97,7 @@ export class DecidedBatches {
   /** Decides a batch that met a lock without the organizations that are locked. They wait by themselves. */
   async #decideUnlocked(open: Undecided[]): Promise<void> {
     const ids = new Set(open.map(({ request }) => request.organizationId));
-    // If none is locked, it was the row of a token or a key. Then each organization continues by itself.
+    // If none is locked, it was the row of a token or a key. Then each organization continues alone.
     const found = await findLocked(this.#parts.database, [...ids]).catch(() => ids);
     const locked = found.size > 0 ? found : ids;
     for (const search of open) {
@@ -145,7 +145,7 @@ function rejectExpired(open: Undecided[], error: unknown): Undecided[] {
 }
 
 /**
- * Work for organizations whose rows another transaction has locked. Each organization waits here by itself, one attempt after
+ * Work for organizations whose rows another transaction has locked. Each organization waits here alone, one attempt after
  * the other, and holds up no other organization.
  */
 class LockedOrganizations<Item> {
@@ -186,7 +186,7 @@ class LockedOrganizations<Item> {
     void own.idle().then(() => this.#waiting.delete(own));
   }
 
-  /** Resolves once nothing waits. */
+  /** Resolves once all have been decided. */
   async idle(): Promise<void> {
     await Promise.all([...this.#waiting].map((own) => own.idle()));
   }

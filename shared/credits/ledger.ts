@@ -62,7 +62,7 @@ export interface Decision {
   isNew: boolean;
   reversed: boolean;
   balance: VersionedBalance;
-  /** The balance to which the transaction of this search added its charges; absent if it made none of the organization's. */
+  /** The balance before the charges of this search's transaction; absent if it charged the organization nothing. */
   before?: VersionedBalance | undefined;
   /** What the token of the search spent by now; absent if it never had a limit. */
   token?: TokenSpending | undefined;

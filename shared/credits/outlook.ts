@@ -25,7 +25,7 @@ export interface Outlook {
   day: Pace;
   /** The mean of a day since the first charge of the last 168 hours. */
   week: Pace;
-  /** The date in UTC on which the balance is used up at the larger of the two; null in more than ten years. */
+  /** The date in UTC when the balance ends at the larger of the two; null if that is more than ten years away. */
   endsOn: string | null;
   /** The searches that the balance pays for at that pace. */
   searches: number;

@@ -172,7 +172,7 @@ function newestOfTokens(searches: readonly DecidedSearch[]): TokenSpending[] {
   return [...newest.values()];
 }
 
-/** The oldest balance to which these searches added charges; undefined without a charge. */
+/** The oldest balance before a charge of these searches; undefined without a charge. */
 function oldestBefore(searches: readonly DecidedSearch[]): VersionedBalance | undefined {
   const all = searches.flatMap(({ decision }) => decision.before ?? []);
   return all.length === 0 ? undefined : all.reduce((oldest, next) => (next.version < oldest.version ? next : oldest));

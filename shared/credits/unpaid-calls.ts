@@ -29,7 +29,7 @@ export function unpaidLevels(organizationId: string, tokenId: string, isKeyed: b
   return [level, `${level}:${tokenId}`];
 }
 
-/** The calls of a search that has ended: in which way, and whose budget they count against. */
+/** The calls of a search that has ended: how it ended, and whose budget they count against. */
 export interface EndedCalls extends PayableCalls {
   /** `paid`: of an answer that several searches shared. */
   kind: "unpaid" | "paid";

@@ -5,7 +5,7 @@ import { isTransient } from "./transient-errors.ts";
 const retryPauseMs = 1_000;
 
 /**
- * Writes items to Postgres in batches that nothing waits for. Items wait in memory while Postgres is slow or down. One is lost if too
+ * Writes items to Postgres in the background, in batches. Items wait in memory while Postgres is slow or down. One is lost if too
  * many wait, if Postgres refuses it, or if the process dies first.
  */
 export class BackgroundWriter<Item> {

@@ -9,7 +9,7 @@ const askTimeoutMs = 1_000;
 const identityRow = z.object({ is_standby: z.boolean(), server: z.string() });
 
 /**
- * Keeps the connections of one pool at the server to which the address leads now. A failover moves the address to the promoted
+ * Keeps the connections of one pool at the server that the address leads to now. A failover moves the address to the promoted
  * standby. Connections to a server that vanished are not closed, and a query on one would wait for its whole timeout. So while
  * one waits, a new connection is opened beside the pool. If another server answers there, all connections leave the old one.
  *

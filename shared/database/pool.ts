@@ -32,7 +32,7 @@ export const databaseOf = (config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLE
 
 /**
  * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
- * every wait has a timeout. Behind a pooler of transactions, the role that logs in has these rights and timeouts by itself.
+ * every wait has a timeout. Behind a transaction pooler, the login role has these rights and timeouts.
  * A login that could become more is logged as a warning, once per process. A connection that breaks is replaced, idle or in
  * use; it does not end the process. Without a pooler, all connections follow the address to another server.
  */

@@ -5,7 +5,7 @@ import { StartRefused } from "../config/start-refused.ts";
 
 /**
  * The most milliseconds that a statement, a wait for a lock, and a pause within a transaction may take, by the names of the
- * settings in Postgres. Sessions ask for them; behind a pooler of transactions the login has them by itself.
+ * settings in Postgres. Sessions set them; behind a transaction pooler the login role has them.
  */
 export const usualLimits = {
   statement_timeout: 5_000,

@@ -6,7 +6,7 @@ import pg from "pg";
  * sets the privileges, or repairs them after a restore.
  */
 const transientStates = /^(40001|40P01|42501|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
-/** Those with which Postgres refuses a statement at once, because another transaction changes what the statement uses. */
+/** Postgres refuses a statement at once with these if another transaction changes what the statement uses. */
 const changingStates = /^(40001|40P01|42501|XX000)$/;
 const transientMessages =
   /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
@@ -35,7 +35,7 @@ export const isLockTimeout = (error: unknown): boolean => sqlStateOf(error) === 
 /** Whether Postgres takes no writes: a pooler may lead to a server that became a standby. */
 export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === "25006";
 
-/** The SQLSTATE with which Postgres refused a statement; undefined for other errors, as on the network. */
+/** The SQLSTATE of a statement that Postgres refused; undefined for other errors, such as those of the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }

@@ -5,7 +5,7 @@ export const suggestionsMax = 3;
 const lettersComparedMax = 30;
 /** With more typos it is a different word. The limit also keeps a refusal cheap, which no rate limit does. */
 const typosMax = 3;
-/** A word with at least this many letters matches every name in which a word begins with it (`Korea`, `Congo`). */
+/** A word with at least this many letters matches every name that has a word beginning with it (`Korea`, `Congo`). */
 const lettersContainedMin = 4;
 
 /**

@@ -6,7 +6,7 @@ import type { Metrics } from "../metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 const checkTimeoutMs = 500;
-// Well below the two seconds for which a stopping API still serves, so that probes see it stop in time.
+// Well below the two seconds that a stopping API still serves, so that probes see it stop in time.
 const checkIntervalMs = 200;
 
 const otherName = "use an IP address, localhost, a host name without dots, or one of OPS_ALLOWED_HOSTS\n";

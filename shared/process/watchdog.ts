@@ -9,7 +9,7 @@ const stuckLooksMax = 10;
 /**
  * Ends a process that is stuck, with exit code 1, so that its supervisor starts it anew. It is stuck if it was so each second
  * for ten seconds. A look that rejects, as while Redis does not answer, begins the count anew.
- * @param options.isStuck whether work waits for this process of which it has done none since it was asked last.
+ * @param options.isStuck whether work waits for this process, and it has done none since the last call.
  * @param options.problem what the log then says.
  */
 export function startWatchdog(

@@ -61,7 +61,7 @@ export function parseFailure(text: string): { kind: "failure" } & z.infer<typeof
 
 const payableCalls = z.object({
   calls: z.number(),
-  /** Of the flight in which they were made; searches that shared its answer name it too, with 0 calls. */
+  /** Of the flight that made them; searches that shared its answer name it too, with 0 calls. */
   flight: z.string(),
 });
 /** The provider calls that a search has to pay for. */

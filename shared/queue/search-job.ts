@@ -22,7 +22,7 @@ export const searchJob = z.object({
   organizationId: z.string(),
   query: querySchema,
   tokenId: z.string(),
-  /** The limits that admitted the search, by which it may be charged. */
+  /** The limits that the search was admitted under, and may be charged under. */
   limits: payerLimits,
   /** The price that is held, in mils. */
   priceMils: z.number(),

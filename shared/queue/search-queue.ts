@@ -33,7 +33,7 @@ const eventsMax = 1_000;
 export const scorePerTurn = 2 ** 32;
 const jobsPerBatchMax = 128;
 const batchConcurrency = 2;
-/** The field of a job in which BullMQ keeps the name of the worker that took it. */
+/** The field of a job where BullMQ keeps the name of the worker that took it. */
 const jobWorkerField = "pb";
 
 /** BullMQ's own view of the queue. The product uses {@link openSearchQueue}. */
@@ -63,7 +63,7 @@ export interface SearchQueue {
   /**
    * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that
    * are ready in the same turn of the event loop share a round trip.
-   * @param turn searches of turn 0 are taken first, in the order in which they came; then those of 1, and so on (turns.ts).
+   * @param turn searches of turn 0 are taken first, in the order of arrival; then those of 1, and so on (turns.ts).
    * @throws if Redis did not confirm it; the search may be in the queue all the same.
    */
   enqueue(job: SearchJob, turn: number): Promise<void>;
@@ -103,7 +103,7 @@ export async function openSearchQueue(
         return { name: "search", data: job, opts: { jobId: job.requestId, ...(priority > 0 && { priority }) } };
       });
       const [first] = jobs;
-      // A job alone saves the pipeline, for which ioredis copies all scripts.
+      // A single job needs no pipeline: ioredis copies all scripts for each.
       if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
       else await queue.addBulk(jobs);
       for (const { resolve } of batch) resolve();

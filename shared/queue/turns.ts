@@ -1,5 +1,5 @@
 /**
- * Turns in the queue, by which organizations share the workers. The searches of an organization count when they are admitted,
+ * Turns in the queue: how organizations share the workers. The searches of an organization count when they are admitted,
  * with those that it has open then.
  *
  * The share of an organization is the slots of all workers ÷ the organizations with open searches. A search within it goes

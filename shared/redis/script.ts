@@ -85,7 +85,7 @@ export class Script {
   }
 
   /**
-   * Runs the script. Calls on one connection run in the order in which they are made.
+   * Runs the script. Calls on one connection run in the order of the calls.
    * @throws what this call failed with, whatever becomes of the others in its command; or the error of the connection.
    */
   run(redis: Redis, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
@@ -93,7 +93,7 @@ export class Script {
   }
 
   /**
-   * Runs the script where nothing waits for it: with the next script on this connection, so that it costs no message, or after
+   * Runs the script in the background: with the next script on this connection, so that it costs no message, or after
    * `withinMs`. @throws as {@link run}.
    */
   runWithNext(redis: Redis, keys: readonly string[], args: readonly Argument[], withinMs: number): Promise<unknown> {

@@ -9,7 +9,7 @@ import { protocolTimes } from "../protocol-times.ts";
 
 const switched = "+switch-master";
 
-/** ioredis' own type has two types of replies, of which a connection must have one. */
+/** ioredis' own type is a union of two types of replies; a connection must have one of them. */
 export type ConnectionOptions = Omit<RedisOptions, "replyMapping">;
 
 /** How a process logs in to the Sentinels, which have users of their own. */

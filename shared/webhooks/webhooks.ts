@@ -20,7 +20,7 @@ const webhookRow = rowOf({
   /** Until then deliveries are also signed with the secret that was replaced; null if there is none. */
   oldSecretEndsAt: z.date().nullable(),
 });
-/** The webhook of an organization: the address to which its events are sent. Each organization has one or none. */
+/** The webhook of an organization: the address that gets its events. Each organization has one or none. */
 export type Webhook = z.infer<typeof webhookRow>;
 
 /** Reads the webhook of an organization, without its secret, which is shown only when it is made. */

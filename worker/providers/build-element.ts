@@ -16,7 +16,7 @@ export type RawElement = {
 };
 export type RawLink = { title?: string; url?: string; description?: string };
 
-/** The types whose links are results of their own, of which several may lead to the same page. */
+/** The types whose links are results of their own. Several may lead to the same page. */
 const groupTypes: ReadonlySet<ResultType> = new Set([
   "people_also_ask",
   "local_pack",

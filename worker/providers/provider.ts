@@ -7,7 +7,7 @@ import { googleCountryName } from "../../shared/query/countries.ts";
 import { countryOf } from "../../shared/query/locations.ts";
 
 /**
- * The ways in which a call, and with it an attempt, can fail. The names are label values of `provider_calls_total`.
+ * How a call, and with it an attempt, can fail. The names are label values of `provider_calls_total`.
  *
  * - `retry`: whether the same provider is worth a retry. Not after an unreadable answer or a timeout: the retry would
  *   mostly end the same way, and may be billed again.
@@ -159,7 +159,7 @@ export function toAccount(remaining: number, unit: "credits" | "searches left" |
 }
 
 /**
- * The name by which a location is sent: the one in the provider's own list, or else the canonical location, its country
+ * The name of a location in requests: the one in the provider's own list, or else the canonical location, its country
  * spelled as in Google's list, which the providers use: `Izmir,Turkiye`.
  */
 export function googleLocationName({

@@ -40,7 +40,7 @@ function holdsNothing(row: unknown): boolean {
 
 /** Ten times as many as the providers list today. */
 const locationRowsMax = 2_000_000;
-/** A list in which more rows than this share are unreadable has changed its format. */
+/** If more than this share of the rows is unreadable, the list has changed its format. */
 const unreadableShareMax = 0.01;
 
 /**

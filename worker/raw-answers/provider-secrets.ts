@@ -27,7 +27,7 @@ const namedEntities: Readonly<Record<string, string>> = {
   "'": "&apos;",
 };
 
-/** A pattern for a secret in which each character may be encoded. Secrets are ASCII. */
+/** A pattern for a secret whose characters may each be encoded. Secrets are ASCII. */
 function encodedForms(secret: string): string {
   return secret.replace(/./g, encodedCharacter);
 }

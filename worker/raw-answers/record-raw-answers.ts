@@ -69,7 +69,7 @@ export class RawAnswers {
     };
   }
 
-  /** Resolves when nothing waits to be stored. */
+  /** Resolves when all answers are stored. */
   idle(): Promise<void> {
     return this.#turns.run(async () => undefined);
   }

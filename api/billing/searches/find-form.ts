@@ -4,7 +4,7 @@ import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts
 import type { AccountToken } from "../../tokens/account-tokens.ts";
 import { type HistoryView, historyViewQuery, isNarrowed } from "./history-view.ts";
 
-/** A token by which searches can be found. */
+/** A token to filter searches by. */
 export type FindableToken = Pick<AccountToken, "tokenId" | "name" | "last4" | "revokedAt">;
 
 // A longer list is of no use. The page of each token links to its searches.

@@ -34,7 +34,7 @@ export interface Session {
   endsAtMs: number;
 }
 
-/** What a page shows: the `account`, for the scope `billing`; or `searches`, for which `search` is enough. */
+/** What a page shows: the `account`, which needs the scope `billing`; or `searches`, which needs only `search`. */
 export type Access = "account" | "searches";
 
 /** The token that bounds what its session sees, because it lacks the scope `billing`: its own searches. */

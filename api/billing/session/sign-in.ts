@@ -211,7 +211,7 @@ export class SignInAttempts {
   }
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address, all of which one subscriber has. A proxy may report neither. */
+/** An IPv4 address, or the /64 network of an IPv6 address: a subscriber has all of it. A proxy may report neither. */
 function networkOf(address = ""): string {
   if (!ipaddr.isValid(address)) return "unknown";
   const parsed = ipaddr.process(address);

@@ -1,4 +1,4 @@
--- Who may search, on which terms, and with which token. Amounts are in mils: 1,000 mils are 1 USD.
+-- Who may search, on what terms, and with what token. Amounts are in mils: 1,000 mils are 1 USD.
 
 -- Migrations run as the owner of the database. The API, the workers and the commands are confined to the role `serpmill`.
 do $$

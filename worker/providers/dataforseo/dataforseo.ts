@@ -225,7 +225,7 @@ type Status = { status_code: number; status_message: string; cost?: number | und
 
 /** The codes (docs.dataforseo.com/v3/appendix/errors) whose meaning their hundreds alone do not give. */
 const kindsByCode: ReadonlyMap<number, FailureKind> = new Map([
-  // Google did not answer DataForSEO, which has retried by itself and charges for each attempt.
+  // Google did not answer DataForSEO, which has already retried and charges for each attempt.
   [40_101, "blocked"],
   // "No results" is valid only as the status of the task itself.
   [statusNoResults, "unreadable"],

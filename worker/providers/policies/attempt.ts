@@ -33,7 +33,7 @@ type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number;
 export type Trace = {
   /** The provider that answered; without an answer, the provider that was tried last. */
   provider: string;
-  /** In the order in which the calls ended. */
+  /** In the order that the calls ended. */
   calls: ProviderCall[];
   /** The sum over all calls, including those of attempts that failed. */
   costMicroUsd: number;

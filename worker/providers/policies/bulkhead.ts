@@ -96,7 +96,7 @@ export class Bulkhead {
     this.#fill();
   }
 
-  /** Assigns free slots after this turn of the event loop, in which a search may request its next pages. */
+  /** Assigns free slots after this turn of the event loop: a search may request its next pages in it. */
   #fill(): void {
     if (this.#isFilling || this.#turns.waiting === 0) return;
     this.#isFilling = true;

@@ -13,7 +13,7 @@ export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" 
 
 /** One search, and the providers that can honour it. */
 type FailoverRequest = CallOptions & {
-  /** In the order in which they are tried. */
+  /** In the order of the attempts. */
   providers: readonly FailoverProvider[];
   query: Query;
   /** By provider: the name of the query's city or region in its list of locations. */
@@ -25,7 +25,7 @@ type FailoverRequest = CallOptions & {
   trace: Trace;
 };
 
-/** Why no provider answered: the failures in the order in which they occurred. */
+/** Why no provider answered: the failures, oldest first. */
 export type FailoverFailure = {
   failures: Failure[];
   /** Whether the deadline passed, or the caller disconnected, before all providers had been tried. */
@@ -33,7 +33,7 @@ export type FailoverFailure = {
 };
 
 type Ended = { attempt: Attempt; from: FailoverProvider; outcome: Page[] | Failure };
-/** In the order in which they started. */
+/** In the order of their start. */
 type Running = Map<Attempt, Promise<Ended>>;
 
 /**

@@ -238,7 +238,7 @@ function read(asked: Asked, answer: PageAnswer): PageOutcome {
  * occasional failures, and cannot double the load on a provider that is down.
  */
 class RetryBudget {
-  /** In first calls, of which {@link callsPerRetry} buy a retry. */
+  /** In first calls: {@link callsPerRetry} of them buy a retry. */
   #earnedCalls = retriesMax * callsPerRetry;
 
   /** Records a first call. */

@@ -10,7 +10,7 @@ type WaitingCall = {
 
 /** An organization that has calls at the provider or waiting for it. */
 type Client = {
-  /** In the order in which they get slots. */
+  /** In the order that they get slots. */
   waiting: WaitingCall[];
   running: number;
   /** The most open searches that any of its calls here reported. */

@@ -84,7 +84,7 @@ function toForm({ keyword, language, location }: Query, pageNumber: number, engi
     language: `${baseLanguage(languageCodeOf(language))}-${countryOf(location)}`,
     pageno: String(pageNumber),
     safesearch: "0",
-    // The language in which SearXNG reports why an engine failed: failureOfEngine knows the English texts.
+    // SearXNG reports in it why an engine failed: failureOfEngine knows the English texts.
     locale: "en",
   }).toString();
 }

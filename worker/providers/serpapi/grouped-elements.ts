@@ -33,7 +33,7 @@ export function group(type: ResultType, toLink: ToLink): (value: unknown) => Ele
   };
 }
 
-/** Like {@link group}, for members of which some are carousels: lists of members with a heading. */
+/** Like {@link group}, but some members are carousels: lists of members with a heading. */
 export function groupOfCarousels(type: ResultType, toLink: ToLink): (value: unknown) => Element[] | undefined {
   return (value) => {
     const parts = membersOf(value).map((row) => ({ row, inner: innerMembers(row) }));

@@ -119,7 +119,7 @@ const countLine = /^\(?(?<count>\d[\d.,\s]*)\s*\p{L}+\)?(?<rest>\s.*)?$/u;
 /** Arabic, Persian and Devanagari digits. */
 const otherDigits = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g;
 
-/** The word for a rating in the languages for which SerpApi keeps Google's own word as the name of the number. */
+/** The word for a rating, in the languages where SerpApi keeps Google's own word as the name of the number. */
 const ratingNames = new Set(
   `note bewertung valoración calificación puntuación valutazione voto classificação avaliação nota beoordeling waardering betyg
   bedømmelse vurdering arvio arvosana ocena hodnocení hodnotenie értékelés evaluare рейтинг оценка оцінка βαθμολογία puan

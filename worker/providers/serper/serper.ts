@@ -33,7 +33,7 @@ import { type Fields, isObject, readRows, toFields } from "../read-rows.ts";
 import { readFeatures, readOrganicRow } from "./serp-features.ts";
 import { textIn } from "./row-fields.ts";
 
-/** Serper states 1 to 2 s per search, and 4 s if it retries by itself. */
+/** Serper states 1 to 2 s per search, and 4 s with its own retry. */
 const callTimeoutMs = 10_000;
 const costPerCreditMicroUsd = prices.serper.firstPageMicroUsd;
 
