@@ -26,7 +26,6 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
-  "test/bench/processes/measure-processes.test.ts": "burns CPU, also in a process of its own",
   "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
