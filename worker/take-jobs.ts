@@ -52,13 +52,9 @@ export async function takeJobs(
   slots: number,
 ): Promise<{ jobs: JobLoop; average: AverageRunTime }> {
   const average = new AverageRunTime();
-  const run = async (job: SearchJob, isRepeated: boolean) => {
+  const run = (job: SearchJob, isRepeated: boolean) => {
     const startedAtMs = performance.now();
-    try {
-      await runSearchJob(context, job, isRepeated);
-    } finally {
-      average.add(performance.now() - startedAtMs);
-    }
+    return runSearchJob(context, job, isRepeated).finally(() => average.add(performance.now() - startedAtMs));
   };
   const failed = async (error: Error, requestId: string | undefined, job: SearchJob | undefined) => {
     if (error instanceof WorkersLost) context.log.warn({ requestId }, "a search lost every worker that had it");

@@ -57,7 +57,7 @@ export class Bulkhead {
    * @param wait.deadlineAtMs on the clock of `performance.now()`.
    * @returns the outcome of the call, or `busy` if no slot became free before the deadline or the cancellation.
    */
-  async run(call: () => Promise<PageOutcome>, wait: Wait): Promise<PageOutcome> {
+  run(call: () => Promise<PageOutcome>, wait: Wait): Promise<PageOutcome> {
     if (!this.hasFreeSlot()) return this.#runLater(call, wait);
     this.#metrics.providerSlotWaitSeconds.observe(this.#labels, 0);
     return this.#counted(call, wait.claim);
