@@ -2,17 +2,28 @@
  * What callers need to try a service that runs: its addresses, a token and a curl line. `npm start` prints it at its end, and
  * deploy/quick.yml runs this file as a program.
  */
+import { execFile } from "node:child_process";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { Redis } from "ioredis";
+import { z } from "zod";
 import { createSignInCode, signInCodeMinutes } from "../api/billing/session/sign-in-codes.ts";
 import { searchCode } from "../api/search-samples.ts";
 import { hashToken } from "../api/tokens/tokens.ts";
-import { ensureDemoToken } from "./demo-token.ts";
 import { begin, fail, print, printBox, say } from "./start-output.ts";
 
 const workerPollMs = 50;
 const workerWaitMsMax = 60_000;
+const creditMils = 1_000;
+const balanceMilsMin = 100; // Enough for a few searches on any likely plan.
+const commandTimeoutMs = 30_000;
+const requestTimeoutMs = 5_000;
+const adminFile = join(import.meta.dirname, "..", "commands", "main.ts");
+
+const created = z.object({ token: z.string() });
+const usage = z.object({ creditBalanceMils: z.number() });
 
 /** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. @throws after a minute. */
 export async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
@@ -60,6 +71,39 @@ export async function welcome(options: {
   print(`\nRun a search:\n  ${curl.replaceAll("\n", "\n  ")}`);
   print("\nWithout the link, the account and the playground ask for the token.");
   print(`\nOperator's commands:\n  ${operate}\n`);
+}
+
+/**
+ * Returns the token in `tokenFile` if it works with this database and has credit left. Otherwise it creates an organization
+ * with credit and stores its token there. So a second start prints the same curl line, and the line always works.
+ */
+async function ensureDemoToken(
+  apiUrl: string,
+  tokenFile: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<{ token: string; isNew: boolean }> {
+  const stored = (await readFile(tokenFile, "utf8").catch(() => "")).trim();
+  if (stored !== "" && (await canSearch(apiUrl, stored))) return { token: stored, isNew: false };
+  const { token } = await createOrganization(environment);
+  await rm(tokenFile, { force: true }); // A new file gets the mode below, whatever the old one had.
+  await writeFile(tokenFile, `${token}\n`, { mode: 0o600 });
+  return { token, isNew: true };
+}
+
+async function canSearch(apiUrl: string, token: string): Promise<boolean> {
+  const headers = { Authorization: `Bearer ${token}` };
+  const answer = await fetch(`${apiUrl}/v1/usage`, { headers, signal: AbortSignal.timeout(requestTimeoutMs) });
+  if (answer.ok) return usage.parse(await answer.json()).creditBalanceMils >= balanceMilsMin;
+  if (answer.status === 401) return false;
+  if (answer.status === 429) return true; // Only a valid token is rate limited.
+  throw new Error(`GET /v1/usage answered ${answer.status}: ${await answer.text()}`);
+}
+
+async function createOrganization(environment: NodeJS.ProcessEnv): Promise<z.infer<typeof created>> {
+  const args = [adminFile, "org", "create", "--name", "Demo", "--plan", "free", "--credit", String(creditMils)];
+  const started = { env: environment, timeout: commandTimeoutMs };
+  const { stdout } = await promisify(execFile)(process.execPath, args, started);
+  return created.parse(JSON.parse(stdout));
 }
 
 async function signInCode(redisUrl: string, token: string): Promise<string> {

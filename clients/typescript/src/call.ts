@@ -1,6 +1,5 @@
-import type { Reply } from "./answers.ts";
-import { errorOf } from "./error-of.ts";
-import type { Failure } from "./errors.ts";
+import type { ApiError, Reply } from "./answers.ts";
+import * as errors from "./errors.ts";
 import { type Attempted, readReply } from "./read-reply.ts";
 
 // The API answers within 30 seconds unless its operator has set another deadline. A connection that is silent for longer is lost.
@@ -81,7 +80,7 @@ async function attempt<Answer>(connection: Connection, call: Call, endsAtMs: num
   }
 }
 
-const aborted = (signal: AbortSignal): Failure => ({
+const aborted = (signal: AbortSignal): errors.Failure => ({
   code: "aborted",
   message: "The caller's signal ended the call. A search that was already sent goes on, and is charged if it succeeds.",
   details: {},
@@ -95,7 +94,7 @@ const aborted = (signal: AbortSignal): Failure => ({
 const neverConnected =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|UNABLE_TO_|ERR_TLS|client error \(Connect\)|bad port/;
 
-function lost(cause: unknown, isLate: boolean): Failure {
+function lost(cause: unknown, isLate: boolean): errors.Failure {
   const reason = describe(cause);
   return {
     code: "lost_reply",
@@ -132,4 +131,34 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
     signal?.addEventListener("abort", end, { once: true });
     if (signal?.aborted) end();
   });
+}
+
+const classes: Record<
+  ApiError["code"] | "lost_reply" | "unexpected_reply" | "aborted",
+  new (
+    failure: errors.Failure,
+    sent: errors.Sent,
+  ) => errors.SerpmillError
+> = {
+  bad_request: errors.BadRequestError,
+  query_rejected: errors.QueryRejectedError,
+  unauthenticated: errors.UnauthenticatedError,
+  plan_required: errors.PlanRequiredError,
+  out_of_credits: errors.OutOfCreditsError,
+  rate_limited: errors.RateLimitedError,
+  internal_error: errors.InternalError,
+  not_implemented: errors.NotImplementedError,
+  engine_error: errors.EngineError,
+  unavailable: errors.UnavailableError,
+  engine_timeout: errors.EngineTimeoutError,
+  lost_reply: errors.LostReplyError,
+  unexpected_reply: errors.UnexpectedReplyError,
+  aborted: errors.AbortedError,
+};
+
+/** The error of a failed call, of the class of its code. A code that a newer API added gets the base class. */
+export function errorOf(failure: errors.Failure, sent: errors.Sent): errors.SerpmillError {
+  const Class =
+    new Map<string, (typeof classes)["aborted"]>(Object.entries(classes)).get(failure.code) ?? errors.SerpmillError;
+  return new Class(failure, sent);
 }
