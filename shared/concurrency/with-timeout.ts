@@ -5,25 +5,30 @@ export type WaitOutcome<T> = { ended: "done"; value: T } | { ended: "timed_out" 
  * Waits for a promise, but not beyond a timeout or an abort. Only the wait ends: the work behind the promise continues.
  * @throws what the promise rejects with.
  */
-export async function waitFor<T>(
+export function waitFor<T>(
   promise: Promise<T>,
-  bounds: { timeoutMs: number; signal?: AbortSignal | undefined },
+  { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
 ): Promise<WaitOutcome<T>> {
-  const { signal } = bounds;
-  let timer: NodeJS.Timeout | undefined;
-  let onAbort: (() => void) | undefined;
-  const bound = new Promise<WaitOutcome<T>>((resolve) => {
-    timer = setTimeout(() => resolve({ ended: "timed_out" }), Math.max(0, bounds.timeoutMs));
-    onAbort = () => resolve({ ended: "aborted" });
-    if (signal?.aborted) onAbort();
-    signal?.addEventListener("abort", onAbort, { once: true });
+  // Each search waits several times, and a race would make three more promises of each wait.
+  return new Promise((resolve, reject) => {
+    const release = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    };
+    const end = (outcome: WaitOutcome<T>) => {
+      release();
+      resolve(outcome);
+    };
+    const abort = () => end({ ended: "aborted" });
+    const timer = setTimeout(() => end({ ended: "timed_out" }), Math.max(0, timeoutMs));
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted) abort();
+    const fail = (error: unknown) => {
+      release();
+      reject(error);
+    };
+    promise.then((value) => end({ ended: "done", value }), fail);
   });
-  try {
-    return await Promise.race([promise.then((value): WaitOutcome<T> => ({ ended: "done", value })), bound]);
-  } finally {
-    clearTimeout(timer);
-    if (onAbort) signal?.removeEventListener("abort", onAbort);
-  }
 }
 
 /** Waits for a promise. @throws {Error} at the timeout; whether the promise's work was done is unknown then. */

@@ -134,7 +134,7 @@ export class Script {
 
   #command(redis: Redis, calls: readonly Call[]): Promise<unknown> | undefined {
     // defineCommand adds a method under the script's name, which the types of ioredis cannot know.
-    const commands = redis as unknown as Record<string, ((...all: Argument[]) => Promise<unknown>) | undefined>;
+    const commands = redis as unknown as Record<string, ((...all: unknown[]) => Promise<unknown>) | undefined>;
     if (!commands[this.#name]) {
       const lua = `${this.#flags}\nlocal function run(KEYS, ARGV)\n${this.#text}\nend\n${runCalls}`;
       redis.defineCommand(this.#name, { lua });
@@ -145,7 +145,8 @@ export class Script {
       keys.push(...call.keys);
       args.push(call.keys.length, call.args.length, ...call.args);
     }
-    return commands[this.#name]?.call(redis, keys.length, ...keys, ...args);
+    // ioredis flattens lists.
+    return commands[this.#name]?.call(redis, keys.length, keys, args);
   }
 }
 

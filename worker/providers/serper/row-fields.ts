@@ -30,7 +30,11 @@ export function knownFields(...names: readonly string[]): ReadonlySet<string> {
 
 /** The first of these fields that is filled. A number counts as a text; "" if all are missing or have another form. */
 export function textIn(row: Fields, ...names: readonly string[]): string {
-  return toText(row[names.find((name) => toText(row[name]) !== "") ?? ""]);
+  for (const name of names) {
+    const text = toText(row[name]);
+    if (text !== "") return text;
+  }
+  return "";
 }
 
 /** A row as a link with all its texts; undefined if it has neither title nor URL. A bare text is a title. */
@@ -55,9 +59,8 @@ export function starsOf(row: Fields): string {
 export function otherLines(row: Fields, known: ReadonlySet<string>): string[] {
   const attributes = row[attributesField];
   const lines = isObject(attributes) ? Object.entries(attributes).flatMap(([name, value]) => line(name, value)) : [];
-  for (const [name, value] of Object.entries(row)) {
-    if (!known.has(name) && !omittedField.test(name)) lines.push(...line(words(name), value));
-  }
+  for (const name of Object.keys(row))
+    if (!known.has(name) && !omittedField.test(name)) lines.push(...line(words(name), row[name]));
   return lines;
 }
 
