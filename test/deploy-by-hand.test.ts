@@ -122,7 +122,8 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
       ),
     );
     const command = (valuesOf(unit, "ExecStart")[0] ?? "").replaceAll("%i", instance);
-    const [program = "", ...args] = [...asPlainUser, ...command.split(" ")];
+    const words = (command.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
+    const [program = "", ...args] = [...asPlainUser, ...words];
     const started = await startGuardedProcess(program, args, { cwd: checkout, env, stdio: "ignore" });
     ends.push(() => started.stop());
     return started;

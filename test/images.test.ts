@@ -40,8 +40,8 @@ test("the image has Node without npm, packages without tools, and no tests", () 
   expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!commands", "!shared"]);
 });
 
-test("the image sets the size of Node's space for young objects, and tests can give a process the heap of its container", async () => {
-  expect(lastStage).toContain(`\nENV NODE_OPTIONS=${imageNodeOptions}\n`);
+test("the image sets the size of Node's space for young objects and its helper threads, and tests can give a process the heap of its container", async () => {
+  expect(lastStage).toContain(`\nENV NODE_OPTIONS="${imageNodeOptions}"\n`);
   expect(/^x-serpmill:.*?^ {2}mem_limit: (\w+)$/ms.exec(readSource("docker-compose.yml"))?.[1]).toBe("512m");
   const env = { NODE_OPTIONS: containerNodeOptions };
   const print = ["--print", "v8.getHeapStatistics().heap_size_limit / 2 ** 20"];

@@ -1,5 +1,5 @@
 /** The `NODE_OPTIONS` of the image, in the `Dockerfile`. */
-export const imageNodeOptions = "--max-semi-space-size=32";
+export const imageNodeOptions = "--max-semi-space-size=32 --v8-pool-size=0";
 
 /**
  * `NODE_OPTIONS` for the heap that a process has in a container of docker compose: those of the image, and for old objects
