@@ -8,8 +8,8 @@ import type { Service } from "../harness/processes/service.ts";
 
 /** Runs the cases of `clients/conformance.json` with the driver of a client, which makes one call and prints how it ended. */
 
-/** The search deadline that the cases need of the service. */
-export const searchDeadlineMs = 1_500;
+/** One case waits for the search deadline. A shorter one would end searches of the others on a busy machine. */
+export const searchDeadlineMs = 10_000;
 const deadlineMsDefault = 60_000;
 // A request that was sent at the deadline may arrive a little later on a busy machine.
 const arrivalMsMax = 1_000;
