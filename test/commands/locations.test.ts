@@ -46,7 +46,7 @@ test("refresh stores the list of each provider that publishes one, and says on s
   });
   expect(stderr.split("\n").slice(0, 3)).toEqual([
     "dataforseo: fetching its list",
-    `dataforseo: read ${wholeList().length} rows: ${listed} cities and regions`,
+    `dataforseo: read ${wholeList().length} rows, ${listed} of them cities and regions`,
     `dataforseo: stored ${listed} of ${listed}`,
   ]);
 });

@@ -46,7 +46,7 @@ export async function refreshList(
   const rows = "failure" in answer ? answer : read(answer);
   if ("failure" in rows) return { problem: problems[rows.failure] ?? "did not accept the request for its list" };
   const locations = toListedLocations(rows);
-  onProgress(`read ${rows.length} rows: ${locations.length} cities and regions`);
+  onProgress(`read ${rows.length} rows, ${locations.length} of them cities and regions`);
   const stored = (await readStoredLists(database)).find((list) => list.provider === provider.name);
   const expected = Math.max(locationsMin, acceptShorter ? 0 : Math.ceil((stored?.locations ?? 0) * shareKeptMin));
   if (locations.length < expected) return { problem: tooShort(locations.length, stored) };
