@@ -71,12 +71,14 @@ test("nothing in the image imports the private servers of a developer's machine,
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 
-test("outside of a container the npm scripts give API and worker the same heap, unless NODE_OPTIONS says otherwise", () => {
+test("outside of a container npm scripts and units give API and worker the options of the image, the scripts also its heap", () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readSource("package.json")));
   for (const script of ["api", "worker"])
     expect(scripts[script]).toContain(`NODE_OPTIONS="${containerNodeOptions} $NODE_OPTIONS" exec node`);
+  for (const unit of ["api", "worker"])
+    expect(readSource(`deploy/systemd/serpmill-${unit}@.service`)).toContain(` "NODE_OPTIONS=${imageNodeOptions}" `);
 });
 
 describe("images:pin", () => {
