@@ -9,7 +9,7 @@ export function waitFor<T>(
   promise: Promise<T>,
   { timeoutMs, signal }: { timeoutMs: number; signal?: AbortSignal | undefined },
 ): Promise<WaitOutcome<T>> {
-  // Each search waits several times, and a race would make three more promises of each wait.
+  // Each search waits several times, and a race would make three more promises each time.
   return new Promise((resolve, reject) => {
     const release = () => {
       clearTimeout(timer);

@@ -157,7 +157,7 @@ const classes: Record<
 };
 
 /** The error of a failed call, of the class of its code. A code that a newer API added gets the base class. */
-export function errorOf(failure: errors.Failure, sent: errors.Sent): errors.SerpmillError {
+function errorOf(failure: errors.Failure, sent: errors.Sent): errors.SerpmillError {
   const Class =
     new Map<string, (typeof classes)["aborted"]>(Object.entries(classes)).get(failure.code) ?? errors.SerpmillError;
   return new Class(failure, sent);
