@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { Redis } from "ioredis";
 import { readRedisAddress } from "../config/redis-address.ts";
+import { actEvery } from "../concurrency/run-periodically.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Shutdown } from "../concurrency/shutdown.ts";
 import { protocolTimes } from "../protocol-times.ts";
@@ -62,9 +63,8 @@ export class RedisConnections {
     this.#log = parts.log;
     this.#shutdown = parts.shutdown;
     this.#warnOfReplica = throttledWarning(parts.log, "REDIS_URL leads to a replica: connecting again");
-    const checks = setInterval(() => this.#check(), protocolTimes.redisPingMs);
-    checks.unref();
-    parts.shutdown.register("redis checks", () => clearInterval(checks));
+    const endChecks = actEvery(protocolTimes.redisPingMs, () => this.#check());
+    parts.shutdown.register("redis checks", endChecks);
   }
 
   /**
@@ -120,7 +120,15 @@ export class RedisConnections {
   #check(): void {
     this.#sentinels?.ask();
     this.#gather();
-    for (const connection of this.#open) if (connection.redis.status === "ready") void this.#identify(connection);
+    // What one connection says of its server holds for the others there.
+    const asked = new Set<string>();
+    for (const connection of this.#open) {
+      const { redis, server } = connection;
+      if (redis.status !== "ready") continue;
+      if (server !== undefined && asked.has(server)) void redis.ping().catch(() => undefined);
+      else void this.#identify(connection);
+      if (server !== undefined) asked.add(server);
+    }
   }
 
   /** Asks a connection's server who it is. If that fails, the connection is closed already or will be. Never rejects. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { jittered, runPeriodically } from "../../../shared/concurrency/run-periodically.ts";
+import { actEvery, runPeriodically } from "../../../shared/concurrency/run-periodically.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
@@ -59,10 +59,29 @@ test("a stopping process waits for the run under way, and not for the pause", as
   expect(ended).toBe(true);
 });
 
-test("pauses are spread by a tenth to either side", () => {
-  expect([jittered(1_000, 0), jittered(1_000, 0.5), jittered(1_000, 1)]).toEqual([900, 1_000, 1_100]);
-  const pauses = Array.from({ length: 100 }, () => jittered(1_000));
-  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(900);
-  expect(Math.max(...pauses)).toBeLessThanOrEqual(1_100);
-  expect(new Set(pauses).size).toBeGreaterThan(50);
+test("work with the same pause runs in the same turn of the event loop", async () => {
+  const seen: string[] = [];
+  const { promise: ticked, resolve } = Promise.withResolvers<string[]>();
+  const endFirst = actEvery(5, () => {
+    seen.push("first");
+    setImmediate(() => resolve(seen.slice()));
+  });
+  const endSecond = actEvery(5, () => void seen.push("second"));
+  expect(await ticked).toEqual(["first", "second"]);
+  endFirst();
+  endSecond();
+});
+
+test("work with the same pause goes on when other work with it has stopped", async () => {
+  const stopped = started(async () => undefined, 2);
+  const { promise: hasRun, resolve } = Promise.withResolvers<void>();
+  let runs = 0;
+  const remaining = started(async () => {
+    runs += 1;
+    if (runs === 3) resolve();
+  }, 2);
+  await stopped.stop();
+  await hasRun;
+  await remaining.stop();
+  expect(runs).toBeGreaterThanOrEqual(3);
 });
