@@ -25,14 +25,15 @@ export function startHeartbeat(
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   const report = async () => {
-    await clock.read(redis);
-    await writeHeartbeat(redis, workerId, {
+    const own = {
       concurrency: controller.slots,
       slotsCeiling: controller.slotsCeiling,
       providers: config.SERP_PROVIDERS,
       runMs: average.runMs,
       atMs: clock.nowMs(),
-    });
+    };
+    // The next heartbeat has the time that is read with this one.
+    await Promise.all([clock.read(redis), writeHeartbeat(redis, workerId, own)]);
     writtenAtMs = performance.now();
   };
   shutdown.register("heartbeat", async () => {

@@ -78,12 +78,13 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
       warnOf(name, (leftOut) => log.warn({ err: error, leftOut }, `a step of maintenance failed: ${name}`));
     }
   };
-  const steps = stepsOfEachRun(context, leads);
+  const { together, reconcile } = stepsOfEachRun(context, leads);
   const slowSteps = stepsOfSomeRuns(context);
   let runs = 0;
   const runDue = async () => {
-    const due = runs % slowStepsEvery === 0 ? [...steps, ...slowSteps] : steps;
-    for (const step of due) {
+    if (!(await leads())) return;
+    await Promise.all(together.map(run));
+    for (const step of runs % slowStepsEvery === 0 ? [reconcile, ...slowSteps] : [reconcile]) {
       if (!(await leads())) return;
       await run(step);
     }
@@ -97,7 +98,11 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
   runPeriodically({ name: "maintenance", pauseMs, run: runDue, measured, log, metrics, shutdown });
 }
 
-function stepsOfEachRun(context: Maintaining, leads: () => Promise<boolean>): Step[] {
+/** Those that run together, so that an idle worker's questions share messages, and the comparison that follows them. */
+function stepsOfEachRun(
+  context: Maintaining,
+  leads: () => Promise<boolean>,
+): { together: readonly Step[]; reconcile: Step } {
   const { redis, metrics } = context;
   let cursor: ReconcileCursor = { after: "", driftMils: 0 };
   let roundBeganAtMs = Number.NEGATIVE_INFINITY;
@@ -113,13 +118,15 @@ function stepsOfEachRun(context: Maintaining, leads: () => Promise<boolean>): St
     }
     cursor = await reconcileNextPage(context, cursor);
   };
-  return [
-    { name: "resync", work: () => continueResync(context, leads) },
-    { name: "sweep", work: () => sweepHolds(context) },
-    { name: "open_holds", work: measureHolds, gauges: [metrics.holdsOpen, metrics.heldMils] },
-    { name: "gaps", work: () => recordGaps(context) },
-    { name: "reconcile", work: reconcile, gauges: [metrics.ledgerDriftMils] },
-  ];
+  return {
+    together: [
+      { name: "resync", work: () => continueResync(context, leads) },
+      { name: "sweep", work: () => sweepHolds(context) },
+      { name: "open_holds", work: measureHolds, gauges: [metrics.holdsOpen, metrics.heldMils] },
+      { name: "gaps", work: () => recordGaps(context) },
+    ],
+    reconcile: { name: "reconcile", work: reconcile, gauges: [metrics.ledgerDriftMils] },
+  };
 }
 
 function stepsOfSomeRuns(context: Maintaining): Step[] {
@@ -164,8 +171,8 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
 /**
  * Leadership is a lease in Redis: a key with the leader's id and an expiry.
  *
- * - A worker leads once Redis has confirmed the lease, and relies on that for one step of maintenance.
- * - The leader renews the lease before each step, and before each page of a long one, unless it did so 100 ms ago or less. If it dies or loses Redis, the lease
+ * - A worker leads once Redis has confirmed the lease, and relies on that until its next renewal.
+ * - The leader renews the lease before the steps that run together, before each other step, and before each page of a long one, unless it did so 100 ms ago or less. If it dies or loses Redis, the lease
  *   expires after 3 s, and the next worker that tries becomes the leader. A leader that stops gives the lease back.
  * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
  *   only replaces an older one.

@@ -32,12 +32,13 @@ export async function startProcess(options: {
   loadSubdivisions();
   const untraced = openContext({ ...options, config, log });
   const context = { ...untraced, tracing: await openTracing(untraced, options.name) };
-  const { shutdown, redis, database } = context;
+  const { shutdown, redis, clock, database } = context;
   shutdown.onSignals(log);
   if (readRedisAddress(context.config.REDIS_URL)?.password === undefined)
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
     await awaitSingleRedis(redis, options.name, log);
+    await clock.read(redis).catch(() => undefined); // If that fails, the next reading follows within a second.
     let isReached = await refuseUnconfined(database);
     await options.open(context);
     while (!isReached && !database.ending) {
