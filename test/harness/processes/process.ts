@@ -8,6 +8,7 @@ import { compileCache } from "./compile-cache.ts";
 
 const lineTimeoutMs = 120_000; // A start takes one second on an idle machine, and much longer on a busy one.
 const stopTimeoutMs = 60_000;
+const linesShown = 5;
 const errorLevel = 50; // pino's number for "error".
 
 /** A log line of one of our processes. */
@@ -57,11 +58,12 @@ export class RunningProcess {
   /** The first log line with this message, logged already or later. @throws if the process ends first, and on a timeout. */
   async line(message: string): Promise<LogLine> {
     const find = () => this.lines.find((line) => line.msg === message);
-    await this.#until(() => find() !== undefined || this.hasEnded);
+    const isInTime = await this.#until(() => find() !== undefined || this.hasEnded);
     const found = find();
-    if (!found)
-      throw new Error(`the process ended without "${message}":\n${this.#stderr}${JSON.stringify(this.lines.at(-1))}`);
-    return found;
+    if (found) return found;
+    const last = this.lines.slice(-linesShown).map((line) => JSON.stringify(line));
+    const problem = isInTime ? "the process ended without" : "the process has not logged in time";
+    throw new Error([`${problem} "${message}":`, this.#stderr, ...last].join("\n"));
   }
 
   get hasEnded(): boolean {
@@ -99,15 +101,18 @@ export class RunningProcess {
     await once(this.child, "exit");
   }
 
-  async #until(isTrue: () => boolean): Promise<void> {
-    if (isTrue()) return;
-    await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not seen in time:\n${this.#stderr}`)), lineTimeoutMs);
-      const watch = () => {
-        if (!isTrue()) return;
+  /** @returns false at the timeout. */
+  async #until(isTrue: () => boolean): Promise<boolean> {
+    if (isTrue()) return true;
+    return new Promise((resolve) => {
+      const end = (isInTime: boolean) => {
         clearTimeout(timer);
         this.#watchers.delete(watch);
-        resolve();
+        resolve(isInTime);
+      };
+      const timer = setTimeout(() => end(false), lineTimeoutMs);
+      const watch = () => {
+        if (isTrue()) end(true);
       };
       this.#watchers.add(watch);
     });
