@@ -6,8 +6,8 @@ import { testFilesByProject } from "./test/projects.ts";
 const files = testFilesByProject();
 const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.
 
-// More than there are cores: half of a test's time is waiting.
-const maxWorkers = 4;
+// More than there are cores: most of a test's time is waiting.
+const maxWorkers = 6;
 
 /** The files that take longest first, so that none of them is left alone at the end. */
 class LongestFirst extends BaseSequencer {
@@ -16,8 +16,8 @@ class LongestFirst extends BaseSequencer {
     const sorted = await super.sort(specifications);
     const rank = ({ moduleId }: TestSpecification) =>
       [
-        /\/test\/(faults|abuse)\//,
-        /\/(bad-inputs\/pages|commands\/(audit|erase)|worker\/low-balance)\.test\.ts$/,
+        /\/test\/(faults|abuse|drill)\//,
+        /\/(bad-inputs\/pages|clients\/conformance|commands\/(audit|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
         /\/test\/journeys\//,
         /./,
       ].findIndex((part) => part.test(moduleId));
