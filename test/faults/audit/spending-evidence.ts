@@ -31,6 +31,8 @@ export interface LimitsInForce extends Record<Period, number | null> {
   ownerId: string;
   fromVersion: number;
   toVersion: number;
+  /** When others had replaced them, by the clock of this machine. */
+  replacedAtMs: number;
 }
 
 export interface SpendingEvidence {
@@ -105,15 +107,16 @@ export function spentUpTo(
   });
 }
 
-/** The limits that may have been in force at a version, or between `since` and it; infinite if there was none. */
+/** The limits that may have been in force at a version, or before it and replaced after `sinceMs`; infinite if there was none. */
 export const limitsAt = (
   limits: readonly LimitsInForce[],
   ownerId: string,
-  { version, since = version }: { version: number; since?: number },
+  { version, sinceMs = Number.POSITIVE_INFINITY }: { version: number; sinceMs?: number },
   period: Period,
 ): number[] =>
   limits
-    .filter((one) => one.ownerId === ownerId && one.fromVersion <= version && since <= one.toVersion)
+    .filter((one) => one.ownerId === ownerId && one.fromVersion <= version)
+    .filter((one) => version <= one.toVersion || sinceMs < one.replacedAtMs)
     .map((one) => one[period] ?? Number.POSITIVE_INFINITY);
 
 const limitRefusal = z.object({

@@ -27,6 +27,7 @@ const limit: LimitsInForce = {
   month: null,
   fromVersion: 2,
   toVersion: Number.POSITIVE_INFINITY,
+  replacedAtMs: Number.POSITIVE_INFINITY,
 };
 const ofToken: LimitsInForce = { ...limit, ownerId: tokenId, day: null, month: 10 };
 
@@ -75,6 +76,16 @@ test("a limit that is lowered while a search runs may refuse that search at its 
   const unnamed = answered(402, { reason: "daily_limit", period: "day" });
   expect(broken({ entries, limits, attempts: [unnamed] })).toBe("");
   expect(broken({ entries, attempts: [unnamed] })).toMatch(/without its limit, which had not changed/);
+});
+
+test("a search that began under a larger limit is charged by it, also as the first of its organization", () => {
+  const larger = { ...ofToken, month: null, toVersion: 1 };
+  const limits = (replacedMsBefore: number) => [
+    { ...larger, replacedAtMs: entry.createdAtMs - replacedMsBefore },
+    { ...ofToken, month: 5 },
+  ];
+  expect(broken({ limits: limits(1_000), attempts: [] })).toBe("");
+  expect(broken({ limits: limits(31_000), attempts: [] })).toMatch(/tok_1 spent 10 mils of 5 in its month/);
 });
 
 test("charges of another day and another month do not count together", () => {

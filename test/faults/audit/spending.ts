@@ -24,8 +24,7 @@ export function chargesBeyondLimits({ entries, limits }: SpendingEvidence): stri
     periods.flatMap((period) =>
       spentUpTo(entries.filter(isOf(ownerId)), period).flatMap(({ entry, spentMils }) => {
         const sinceMs = entry.createdAtMs - searchMsMax;
-        const since = entries.find((one) => isOf(ownerId)(one) && one.createdAtMs >= sinceMs)?.version ?? entry.version;
-        const limitMils = Math.max(...limitsAt(limits, ownerId, { since, version: entry.version }, period));
+        const limitMils = Math.max(...limitsAt(limits, ownerId, { version: entry.version, sinceMs }, period));
         const isBeyond = entry.kind === "charge" && Number.isFinite(limitMils) && spentMils > limitMils;
         return isBeyond
           ? [`${ownerId} spent ${spentMils} mils of ${limitMils} in its ${period} by version ${entry.version}`]

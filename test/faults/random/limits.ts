@@ -36,10 +36,14 @@ export class LimitChanges {
       month: monthMils === undefined ? (last?.month ?? null) : monthMils,
       fromVersion: (await readVersion()) + 1,
       toVersion: Number.POSITIVE_INFINITY,
+      replacedAtMs: Number.POSITIVE_INFINITY,
     };
     this.inForce.push(next);
     await persist(() => changeLimits(database, kind, id, { dayMils, monthMils }));
-    if (last) last.toVersion = await readVersion();
+    if (last) {
+      last.replacedAtMs = Date.now();
+      last.toVersion = await readVersion();
+    }
     await publishIdentityChange(redis).catch(() => undefined);
   }
 }
