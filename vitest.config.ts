@@ -6,7 +6,7 @@ import { testFilesByProject } from "./test/projects.ts";
 const files = testFilesByProject();
 const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.
 
-// More than there are cores: most of a test's time is waiting.
+// More than there are cores: with four, two cores are idle for a quarter of the time.
 const maxWorkers = 6;
 
 /** The files that take longest first, so that none of them is left alone at the end. */

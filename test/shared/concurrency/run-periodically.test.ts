@@ -59,15 +59,22 @@ test("a stopping process waits for the run under way, and not for the pause", as
   expect(ended).toBe(true);
 });
 
-test("work with the same pause runs in the same turn of the event loop", async () => {
-  const seen: string[] = [];
-  const { promise: ticked, resolve } = Promise.withResolvers<string[]>();
-  const endFirst = actEvery(5, () => {
-    seen.push("first");
-    setImmediate(() => resolve(seen.slice()));
+test("work that begins between two ticks of other work with its pause shares the next one", async () => {
+  const pauseMs = 60;
+  const { promise: shared, resolve } = Promise.withResolvers<boolean>();
+  let hasBegun = false;
+  let isSameTurn = false;
+  let endSecond = () => {};
+  const begin = () => {
+    endSecond = actEvery(pauseMs, () => resolve(isSameTurn));
+  };
+  const endFirst = actEvery(pauseMs, () => {
+    if (!hasBegun) setTimeout(begin, pauseMs / 4);
+    hasBegun = true;
+    isSameTurn = true;
+    setImmediate(() => (isSameTurn = false));
   });
-  const endSecond = actEvery(5, () => void seen.push("second"));
-  expect(await ticked).toEqual(["first", "second"]);
+  expect(await shared).toBe(true);
   endFirst();
   endSecond();
 });

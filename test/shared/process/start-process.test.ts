@@ -118,6 +118,21 @@ describe("with servers", () => {
     });
   });
 
+  test("the first heartbeat of a worker whose machine has a wrong clock has Redis' time", async () => {
+    const monitor = await service.redis.monitor();
+    const { promise: first, resolve } = Promise.withResolvers<{ atMs: number }>();
+    monitor.on("monitor", (_time: string, [command, key, , heartbeat = ""]: string[]) => {
+      if (command === "hset" && key === "workers") resolve(JSON.parse(heartbeat));
+    });
+    const anHourBehind = "const now = Date.now; Date.now = () => now() - 3_600_000";
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(anHourBehind)}`;
+    const worker = new RunningProcess("worker/main.ts", environment({ ...own(), NODE_OPTIONS }));
+    const { atMs } = await first;
+    monitor.disconnect();
+    await worker.destroy();
+    expect(Math.abs(atMs - Date.now())).toBeLessThan(600_000);
+  });
+
   test("a process that starts before Redis logs that it waits, and starts once Redis is there", async () => {
     const { port } = service.redisServer;
     await service.redisServer.stop();
