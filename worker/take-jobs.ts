@@ -1,7 +1,7 @@
 import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
 import { type Decision, isCharged, type SettlementRequest } from "../shared/credits/ledger.ts";
 import { type AnswerToKeep, type KeptAnswers, writeFindings } from "../shared/credits/kept-answers.ts";
-import { compressAnswer } from "../shared/credits/stored-answers.ts";
+import { compressAnswer } from "../shared/compress-answer.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import type { Context } from "../shared/process/context.ts";

@@ -99,7 +99,7 @@ export class ReplyInbox {
         const entries = streams?.[0]?.[1] ?? [];
         for (const [id, fields] of entries) {
           this.#lastId = id.toString();
-          this.#dispatch(fields);
+          void this.#dispatch(fields);
         }
         if (entries.length > 0) this.#trim();
         else await this.#checkPosition(blocking);
@@ -111,9 +111,9 @@ export class ReplyInbox {
     }
   }
 
-  #dispatch(fields: readonly Buffer[]): void {
+  async #dispatch(fields: readonly Buffer[]): Promise<void> {
     try {
-      const { requestId, ...reply } = readReply(fields);
+      const { requestId, ...reply } = await readReply(fields);
       this.#waiting.get(requestId)?.(reply);
     } catch (error) {
       this.#warn(error);

@@ -11,7 +11,7 @@ import type { Metrics } from "../metrics.ts";
 import type { Context } from "../process/context.ts";
 import { type Query, querySchema, searchedPart } from "../query/query.ts";
 import { result } from "../results.ts";
-import { compressAnswer, expandAnswer } from "./stored-answers.ts";
+import { compressAnswer, expandAnswer } from "../compress-answer.ts";
 
 /**
  * Answers that organizations want kept, in Postgres for as many days as their payers chose. The worker hands an answer over once its

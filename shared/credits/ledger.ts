@@ -7,7 +7,8 @@ import type { Querying } from "../database/transaction.ts";
 import { sqlStateOf } from "../database/transient-errors.ts";
 import { type RefundReason, refundReasons } from "../outcomes.ts";
 import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
-import { expandAnswer, type StoredAnswer } from "./stored-answers.ts";
+import { expandAnswer } from "../compress-answer.ts";
+import type { StoredAnswer } from "./stored-answers.ts";
 
 /**
  * The ledger in Postgres, the truth about money. Every search whose end reached Postgres has one decision: a charge, which is an

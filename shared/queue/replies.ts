@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { compressAnswer, expandAnswer } from "../compress-answer.ts";
 import { Turns } from "../concurrency/turns.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { answerSources } from "../outcomes.ts";
@@ -9,7 +10,7 @@ import type { CompactResponseBody, SearchResponseBody } from "../search-answer.t
 
 /**
  * The replies from the workers to the API. Each API process has an inbox, a stream in Redis, which its jobs name. The
- * worker appends the finished answer there as the bytes that the API will send. A reader that lost its connection
+ * worker appends the finished answer there as the bytes that the API will send, compressed if they are many. A reader that lost its connection
  * continues where it stopped. If a reply is lost all the same, the search times out and its charge is reversed.
  */
 
@@ -71,12 +72,15 @@ const entryHead = z.object({
   requestId: z.string(),
   trace: searchTrace,
   /** Absent for a failure. */
-  answer: z.object({ requestId: z.string(), chargedMils: z.number() }).optional(),
+  answer: z.object({ requestId: z.string(), chargedMils: z.number(), isCompressed: z.boolean() }).optional(),
   /** Of a failure: whether there is a charge nevertheless. */
   charged: z.boolean().optional(),
   /** The provider calls that count as unpaid if the caller does not take the answer. */
   payable: payableCalls.optional(),
 });
+
+// Redis copies a payload about six times, also into its append-only file. Below this size, compressing costs as much as it saves.
+const compressedBytesMin = 16 * 1024;
 
 /** Larger answers leave a few at a time, because each needs as much memory again while Redis takes it. */
 const usualAnswerBytes = 256 * 1024;
@@ -96,21 +100,28 @@ interface Reply {
 export async function sendReply(redis: Redis, { inbox, ...reply }: Reply & { inbox: string }): Promise<void> {
   const { requestId, outcome, trace, payable } = reply;
   const head: z.infer<typeof entryHead> = { requestId, trace, ...(payable && { payable }) };
-  if (outcome.kind === "answer") head.answer = { requestId: outcome.requestId, chargedMils: outcome.chargedMils };
-  else if (outcome.charged) head.charged = true;
-  const payload = outcome.kind === "answer" ? outcome.body : serializeFailure(outcome.code, outcome.details);
+  let payload: Buffer | string;
+  if (outcome.kind === "answer") {
+    const { body, chargedMils } = outcome;
+    const isCompressed = body.length >= compressedBytesMin;
+    head.answer = { requestId: outcome.requestId, chargedMils, isCompressed };
+    payload = isCompressed ? await compressAnswer(body) : body;
+  } else {
+    if (outcome.charged) head.charged = true;
+    payload = serializeFailure(outcome.code, outcome.details);
+  }
   const args = [inboxLengthMax, protocolTimes.replyInboxMs, JSON.stringify(head), payload];
   const send = () => replyScript.run(redis, [inbox], args);
   await (payload.length > usualAnswerBytes ? largeReplies.run(send) : send());
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */
-export function readReply(fields: readonly Buffer[]): Reply {
+export async function readReply(fields: readonly Buffer[]): Promise<Reply> {
   const [, head, , payload] = fields;
   if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
   const { requestId, trace, answer, charged = false, payable } = entryHead.parse(JSON.parse(head.toString()));
-  const outcome: SearchOutcome = answer
-    ? { kind: "answer", ...answer, body: payload }
-    : { ...parseFailure(payload.toString()), charged };
-  return { requestId, outcome, trace, payable };
+  if (!answer) return { requestId, outcome: { ...parseFailure(payload.toString()), charged }, trace, payable };
+  const { isCompressed, ...charge } = answer;
+  const body = isCompressed ? await expandAnswer(payload) : payload;
+  return { requestId, outcome: { kind: "answer", ...charge, body }, trace, payable };
 }

@@ -70,7 +70,7 @@ test("the second run of a job under an Idempotency-Key replies with the bytes an
   await service.until(async () => (await service.redis.xlen("inbox:second")) === 1);
 
   const [entry] = await service.redis.xrangeBuffer("inbox:second", "-", "+");
-  const { outcome } = readReply(entry?.[1] ?? []);
+  const { outcome } = await readReply(entry?.[1] ?? []);
   expect(outcome).toMatchObject({ kind: "answer", requestId: first.body.requestId, chargedMils: 5 });
   expect(outcome.kind === "answer" && outcome.body.toString()).toBe(first.text);
 });

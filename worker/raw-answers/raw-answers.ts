@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { compressAnswer, expandAnswer } from "../../shared/credits/stored-answers.ts";
+import { compressAnswer, expandAnswer } from "../../shared/compress-answer.ts";
 import { answerSources } from "../../shared/outcomes.ts";
 import { execPipeline } from "../../shared/redis/pipeline.ts";
 

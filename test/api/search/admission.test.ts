@@ -4,7 +4,7 @@ import { AdmissionControl } from "../../../api/search/admission.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
-import { compressAnswer } from "../../../shared/credits/stored-answers.ts";
+import { compressAnswer } from "../../../shared/compress-answer.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { ReplyInbox } from "../../../api/search/reply-inbox.ts";
-import { serializeFailure } from "../../../shared/queue/replies.ts";
+import { sendReply, serializeFailure } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
@@ -20,7 +20,7 @@ afterAll(async () => {
 const trace = {
   worker: "worker_1",
   provider: "none",
-  from: "provider",
+  from: "provider" as const,
   calls: [],
   costMicroUsd: 0,
   queueMs: 0,
@@ -56,3 +56,22 @@ test("replies arrive after Redis lost the inbox and its clock went back, and non
     return (await redis.xrange(inbox.key, "-", "300-0")).length === 0;
   });
 });
+
+test.each([
+  ["10 results", 10_000, 1],
+  ["100 results", 60_000, 5],
+  ["the largest pages", 2_000_000, 5],
+])(
+  "an answer of %s, %i bytes, arrives as it was sent, and takes at most 1/%i of them in Redis",
+  async (_, bytes, factor) => {
+    const line = '{"title":"Crème brûlée, fast","link":"https://example.com/page"},';
+    const body = Buffer.from(line.repeat(Math.ceil(bytes / line.length)));
+    const requestId = `of ${bytes} bytes`;
+    const arrival = inbox.expect(requestId);
+    const outcome = { kind: "answer", requestId, body, chargedMils: 5 } as const;
+    await sendReply(redis, { inbox: inbox.key, requestId, outcome, trace });
+    expect((await arrival).outcome).toEqual(outcome);
+    const [[, fields] = ["", []]] = await redis.xrevrangeBuffer(inbox.key, "+", "-", "COUNT", 1);
+    expect(body.length / (fields[3]?.length ?? 0)).toBeGreaterThanOrEqual(factor);
+  },
+);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
-import { compressAnswer, readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
+import { compressAnswer } from "../../../shared/compress-answer.ts";
+import { readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
 import { type Database } from "../../../shared/database/pool.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";

@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { decideSettlements, type Decision, type SettlementRequest } from "../../../shared/credits/ledger.ts";
+import { compressAnswer, expandAnswer } from "../../../shared/compress-answer.ts";
 import {
   clearOldAnswers,
-  compressAnswer,
-  expandAnswer,
   nameOfKey,
   type OwnedKey,
   readPaidKeys,
