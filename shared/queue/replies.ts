@@ -10,8 +10,9 @@ import type { CompactResponseBody, SearchResponseBody } from "../search-answer.t
 
 /**
  * The replies from the workers to the API. Each API process has an inbox, a stream in Redis, which its jobs name. The
- * worker appends the finished answer there as the bytes that the API will send, compressed if they are many. A reader that lost its connection
- * continues where it stopped. If a reply is lost all the same, the search times out and its charge is reversed.
+ * worker appends the finished answer there as the bytes that the API will send; large ones are compressed. A reader that
+ * lost its connection continues where it stopped. If a reply is lost all the same, the search times out and its charge is
+ * reversed.
  */
 
 // The reader trims what it has read; this limit is for an inbox whose API has died.
