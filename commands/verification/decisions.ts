@@ -7,6 +7,8 @@ import { type FoundViolations, readPart, violationsOf } from "./violations.ts";
 /** Refunds are kept for 30 days; the day of their deletion does not count. */
 const keptHours = 29 * 24;
 const recentHours = 2 * 24;
+/** Read in one transaction, with the rest of their hour. */
+const refundsPerSlice = 20_000;
 const keysPerPage = 10_000;
 
 /** Rules on small tables, whose rows are soon deleted, and on what operators have to deal with. */
@@ -25,19 +27,27 @@ const currentRules: Record<string, string> = {
     from ledger_gaps where closed_at is null order by organization_id, id`,
 };
 
-/** Rules on the refunds of one UTC hour: that which is $1 hours ago. */
-const refundHour = "(date_trunc('hour', now(), 'UTC') - make_interval(hours => $1))";
-const ofHour = (refund: string) =>
-  `${refund}.created_at >= ${refundHour} and ${refund}.created_at < ${refundHour} + interval '1 hour'`;
+/** The hour in which $1 hours of refunds begin. */
+const firstHour = "select (date_trunc('hour', now(), 'UTC') - make_interval(hours => $1 - 1))::text as from";
+/** The end of the hours from $1 on whose refunds are read together: that of $2 refunds more. */
+const endOfSlice = `
+  select coalesce((select date_trunc('hour', created_at, 'UTC') + interval '1 hour' from refunds
+    where created_at >= $1 order by created_at offset $2 limit 1), 'infinity')::text as until`;
+const [fromRow, untilRow] = [rowOf({ from: z.string() }), rowOf({ until: z.string() })];
+
+/** Rules on the refunds of the UTC hours from $1 to $2. */
 const refundRules: Record<string, string> = {
   "a search is charged or refunded, not both": `
     select f.request_id as subject, format('charged %s, refunded: %s', -c.amount_mils, f.reason) as found
-    from refunds f join ledger_entries c on c.request_id = f.request_id and c.kind = 'charge' where ${ofHour("f")}`,
+    from refunds f join ledger_entries c on c.request_id = f.request_id and c.kind = 'charge'
+    where f.created_at >= $1 and f.created_at < $2`,
   "the counts of searches not charged equal the refunds": `
-    select organization_id as subject, format('%s of %s at %s: counted %s, refunds %s', token_id, reason, ${refundHour}, counted, kept) as found
-    from (select organization_id, token_id, reason, searches as counted from refund_counts where hour = ${refundHour}) c
-    full join (select organization_id, coalesce(token_id, '') as token_id, reason, count(*) as kept
-               from refunds r where ${ofHour("r")} group by 1, 2, 3) f using (organization_id, token_id, reason)
+    select organization_id as subject, format('%s of %s at %s: counted %s, refunds %s', token_id, reason, hour, counted, kept) as found
+    from (select organization_id, hour, token_id, reason, searches as counted from refund_counts where hour >= $1 and hour < $2) c
+    full join (select organization_id, date_trunc('hour', created_at, 'UTC') as hour, coalesce(token_id, '') as token_id, reason,
+                 count(*) as kept
+               from refunds where created_at >= $1 and created_at < $2 group by 1, 2, 3, 4) f
+      using (organization_id, hour, token_id, reason)
     where counted is distinct from kept`,
 };
 
@@ -48,10 +58,14 @@ export async function verifyDecisions(
 ): Promise<void> {
   for (const [rule, query] of Object.entries(currentRules))
     found.add(...(await readPart(database, (read) => violationsOf(read, rule, query))));
-  for (let hoursAgo = 0; hoursAgo < (isFull ? keptHours : recentHours); hoursAgo += 1)
-    await readPart(database, async (read) => {
+  const { rows } = await database.query(firstHour, [isFull ? keptHours : recentHours]);
+  for (let { from } = fromRow.parse(rows[0]); from !== "infinity"; )
+    from = await readPart(database, async (read) => {
+      const ends = await read(endOfSlice, [from, refundsPerSlice]);
+      const { until } = untilRow.parse(ends.rows[0]);
       for (const [rule, query] of Object.entries(refundRules))
-        found.add(...(await violationsOf(read, rule, query, [hoursAgo])));
+        found.add(...(await violationsOf(read, rule, query, [from, until])));
+      return until;
     });
 }
 

@@ -1,10 +1,13 @@
 import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { verifyLedger } from "../../commands/ledger-verify.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { readLine } from "../harness/clients/admin.ts";
+import { createPayer } from "../harness/fixtures/payer.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
+import { openFreshDatabase } from "../harness/servers/open-database.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** `ledger verify` finds every broken invariant. Each test case breaks one in its own organization and bypasses all constraints. */
@@ -181,6 +184,38 @@ test("a correct ledger has no violations, while searches run and afterwards", as
   const verdict = { ok: true, organizations: 1, entries, readEntries: entries, redisChecked: true, violations: [] };
   expect(await operator.run("ledger", "verify", "--full")).toEqual(verdict);
   expect(await operator.run("ledger", "verify")).toEqual({ ...verdict, readEntries: 0 });
+});
+
+test("a miscounted hour of refunds is found, however many there are before it and after it", async () => {
+  const { database, url, close } = await openFreshDatabase();
+  const organizationId = await createPayer(database, 0);
+  const miscounted = [2, 3, 6];
+  await asOwner(url, async (client) => {
+    await client.query(
+      `insert into refunds (organization_id, request_id, version, reason, created_at)
+       select $1, 'req_' || hours || '_' || n, 0, 'no_result', now() - make_interval(hours => hours)
+       from generate_series(2, 6) hours, generate_series(1, 15000) n`,
+      [organizationId],
+    );
+    await client.query(
+      `insert into refund_counts
+       select organization_id, date_trunc('hour', created_at, 'UTC'), '', reason, count(*), min(request_id) from refunds group by 1, 2, 3, 4`,
+    );
+    await client.query(
+      `update refund_counts set searches = searches - 1
+       where hour in (select date_trunc('hour', now(), 'UTC') - make_interval(hours => hours) from unnest($1::int[]) hours)`,
+      [miscounted],
+    );
+  });
+  const violation = {
+    rule: refundsCounted,
+    subject: organizationId,
+    found: expect.stringContaining("counted 14999, refunds 15000"),
+  };
+  const report = { ok: false, violations: miscounted.map(() => violation) };
+  expect(await verifyLedger(database, undefined)).toMatchObject(report);
+  expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject(report);
+  await close();
 });
 
 test("each broken rule is reported with its subject, and no other organization or request is", async () => {
