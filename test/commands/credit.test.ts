@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { correctCredit, correctionRefusal } from "../../commands/credit.ts";
 import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
-import { decideSettlements, readCredit } from "../../shared/credits/ledger.ts";
+import { readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";
 import { readStatement } from "../../api/ledger/statement.ts";
 import { verifyLedger } from "../../commands/ledger-verify.ts";
@@ -10,6 +10,7 @@ import { newId } from "../../shared/ids.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { Service } from "../harness/processes/service.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
+import { decidePatiently } from "../shared/credits/decide-patiently.ts";
 
 /** Corrections of a balance: what they add or take away, that they count once, and that they are no spending. */
 
@@ -32,7 +33,7 @@ const balanceOf = async (organizationId: string) =>
 /** Charges searches of 5 mils each. @returns how many were charged, not refused. */
 async function charge(organizationId: string, searches: number): Promise<number> {
   const requests = Array.from({ length: searches }, () => chargeOf(organizationId));
-  const decisions = await decideSettlements(service.database, requests);
+  const decisions = await decidePatiently(service.database, requests);
   return [...decisions.values()].filter(({ kind }) => kind === "charge").length;
 }
 
