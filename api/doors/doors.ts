@@ -1,7 +1,7 @@
-import { STATUS_CODES } from "node:http";
 import type { Request, RequestHandler, Response } from "express";
 import type { Config, DoorName } from "../../shared/config.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { STATUS_CODES } from "../../shared/process/http.ts";
 import { issuesOf } from "../../shared/errors/issues.ts";
 import { issuesIn } from "../../shared/errors/error-messages.ts";
 import { CallerError, errors } from "../../shared/errors.ts";

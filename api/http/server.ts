@@ -1,8 +1,9 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
+import type { RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Log, throttled } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
+import { createServer } from "../../shared/process/http.ts";
 import { rejection } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;

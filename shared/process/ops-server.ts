@@ -1,7 +1,8 @@
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "./context.ts";
+import { createServer } from "./http.ts";
 import type { Metrics } from "../metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
