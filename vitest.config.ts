@@ -30,9 +30,9 @@ export default defineConfig({
     // Node strips the types itself, as in production: what fails there fails here.
     experimental: { viteModuleRunner: false },
     pool: "forks",
-    // Bounds for tests that would never end. They are far above what a busy machine needs.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    // Bounds for tests that would never end. They are far above what the longest test needs on a slow machine.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     sequence: { sequencer: LongestFirst },
     // One line per file.
     reporters: ["default", new ClosingLines()],

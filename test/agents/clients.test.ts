@@ -47,9 +47,7 @@ const clients = [
 ];
 
 describe.each(clients)("an agent built with $client", ({ client, shownFor401 }) => {
-  test("lists the tools, searches and reads its credit, without a warning on either side", {
-    timeout: 120_000,
-  }, async () => {
+  test("lists the tools, searches and reads its credit, without a warning on either side", async () => {
     const { exitCode, stdout, stderr } = await runAgent(client, organization.token);
     const { tools, answers } = JSON.parse(stdout);
     expect(tools).toEqual(toolNames);
@@ -60,7 +58,7 @@ describe.each(clients)("an agent built with $client", ({ client, shownFor401 }) 
     expect(complaints()).toEqual([]);
   });
 
-  test("shows its user what is wrong with a token that is refused", { timeout: 120_000 }, async () => {
+  test("shows its user what is wrong with a token that is refused", async () => {
     const { exitCode, stderr } = await runAgent(client, newToken());
     expect(exitCode).not.toBe(0);
     expect(stderr).toContain(shownFor401);

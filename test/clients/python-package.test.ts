@@ -31,7 +31,7 @@ describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptoo
     const [wheel = ""] = await readdir(wheels);
     installed = join(environment, "bin/python");
     await run(installed, ["-m", "pip", "install", "--no-index", join(wheels, wheel)]);
-  }, 120_000);
+  });
   afterAll(() => folder.remove());
 
   test("has the code, its types, the licence and the version of the API, and neither tests nor dependencies", async () => {

@@ -4,8 +4,6 @@ import { containedPostgres, containedRedis } from "../harness/servers/containers
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { Service } from "../harness/processes/service.ts";
 
-const startMsMax = 120_000;
-
 /** Both servers in containers, or why there are none. */
 async function containers() {
   const client = await getContainerRuntimeClient().catch(() => undefined);
@@ -17,7 +15,7 @@ async function containers() {
   return "Docker answers, but its images cannot be had here";
 }
 
-test("a whole search runs on Postgres and Redis from their public images", { timeout: startMsMax }, async (context) => {
+test("a whole search runs on Postgres and Redis from their public images", async (context) => {
   const opened = await containers();
   if (typeof opened === "string") {
     process.stdout.write(`\nnot run: a whole search on containers, because ${opened}\n`);

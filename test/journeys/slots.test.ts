@@ -21,18 +21,15 @@ const ofWorker = (series: string) => async () => {
   const [worker] = service.workers;
   return worker && (await Exposition.of(worker)).value(series);
 };
-const patience = { timeout: 120_000, interval: 50 };
 
-test("slots and calls at once rise while the provider answers none, and every search is answered", {
-  timeout: 180_000,
-}, async () => {
+test("slots and calls at once rise while the provider answers none, and every search is answered", async () => {
   const searches = 60; // More than 32 slots and more than 50 calls, with which a worker begins.
   const { token } = await service.organization({ creditMils: 1_000 });
   const release = stub.hold(tenOrganic);
   const answers = Array.from({ length: searches }, (_, index) => service.search(token, { keyword: `slow ${index}` }));
   await service.until(async () => stub.requests.length === searches);
-  await expect.poll(ofWorker("worker_slots"), patience).toBeGreaterThanOrEqual(64);
-  await expect.poll(ofWorker("worker_slots_taken"), patience).toBe(searches);
+  await expect.poll(ofWorker("worker_slots")).toBeGreaterThanOrEqual(64);
+  await expect.poll(ofWorker("worker_slots_taken")).toBe(searches);
   expect(await ofWorker('provider_calls_limit{provider="serper"}')()).toBe(100);
   release();
   expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200));

@@ -72,13 +72,12 @@ async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Pr
 }
 
 const defects = () => service.apis.flatMap(({ errors }) => errors.map(({ msg, err }) => ({ msg, err })));
-const timeout = 240_000;
 
 /** Two of the texts in turn, so that each page or form and each field gets every text, and not each pair of them. */
 const someTexts = (row: number, column: number) => badTexts.filter((_, n) => (n + row + column) % turns === 0);
 const turns = Math.ceil(badTexts.length / 2);
 
-test("no query or address of a page is a defect of the service", { timeout }, async () => {
+test("no query or address of a page is a defect of the service", async () => {
   const { cookie } = await signedIn();
   const asked = pages.flatMap((page, row) => {
     const parameter = /:\w+/.exec(page)?.[0];
@@ -111,7 +110,7 @@ test.each([
   expect(status).toBe(query.includes(noUuid) ? 200 : 404);
 });
 
-test("no field of a form is a defect of the service", { timeout }, async () => {
+test("no field of a form is a defect of the service", async () => {
   const wrong: string[] = [];
   await inParallel(
     forms.flatMap((path, row) => formFields.map((field, column) => ({ path, field, texts: someTexts(row, column) }))),
@@ -142,9 +141,7 @@ test("the form of a token names the field that has an unknown or unreadable valu
   }
 });
 
-test("a signed event of another shape is a bad request that names the field, and none is a defect", {
-  timeout,
-}, async () => {
+test("a signed event of another shape is a bad request that names the field, and none is a defect", async () => {
   const { organizationId } = await service.organization();
   const metadata = { serpmill_organization: organizationId, serpmill_mils: "10", serpmill_auto_topup: newId("pay") };
   const intent = { id: "pi_1", object: "payment_intent", status: "succeeded", currency: "usd", metadata };

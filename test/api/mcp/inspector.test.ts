@@ -16,7 +16,7 @@ test.each([
   [["--method", "tools/list", "--strict"], "serp_search"],
   [["--method", "tools/call", "--tool-name", "serp_search", "--tool-arg", "keyword=garden pump"], "creditsCharged"],
   [["--method", "tools/call", "--tool-name", "usage.get"], "creditBalanceMils"],
-])("the protocol's inspector accepts %j", { timeout: 60_000 }, async (args, expectedOutput) => {
+])("the protocol's inspector accepts %j", async (args, expectedOutput) => {
   const target = [`${service.apis[0]?.url}/mcp`, "--transport", "http", "--header", `Authorization: Bearer ${token}`];
   const { exitCode, stdout, stderr } = await run(inspector, ["--cli", ...target, ...args], {});
   expect(stdout).toContain(expectedOutput);

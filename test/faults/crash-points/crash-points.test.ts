@@ -12,9 +12,7 @@ const chosen = [
   "api:confirm:before, no key, first delivery", // in doubt: the reconciler reverses the charge
 ];
 
-test("when a process dies at any step of a search, the ledger stays right and its caller pays only for answers that arrived", {
-  timeout: 240_000,
-}, async () => {
+test("when a process dies at any step of a search, the ledger stays right and its caller pays only for answers that arrived", async () => {
   const rows = await runCrashPoints({
     postgresUrl: inject("postgresUrl"),
     among: cases.filter(({ name }) => chosen.includes(name)),

@@ -21,10 +21,10 @@ let stack: ScenarioStack;
 beforeAll(async () => {
   const servers = { postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis };
   stack = await ScenarioStack.open(servers, { apis: 2, workers: 2, settings });
-}, 120_000);
+});
 afterAll(() => stack.close());
 
-test("no search fails while every API and every worker is replaced", { timeout: 120_000 }, async () => {
+test("no search fails while every API and every worker is replaced", async () => {
   const size = { searches: 100, inFlight: 8, rounds: 1, drainedBy: "removal" } as const;
   const { answers, ...figures } = await measureRollingRestart(stack, size);
   expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
@@ -50,9 +50,7 @@ test("a hundred concurrent requests under one key are charged once and get the s
   expect(seen.filter((round) => !isOneAnswer(round))).toEqual([]);
 });
 
-test("with five times as many searches as can be answered, each is answered or gets 503 with Retry-After", {
-  timeout: 120_000,
-}, async () => {
+test("with five times as many searches as can be answered, each is answered or gets 503 with Retry-After", async () => {
   const size = { concurrency, peakMs: 200, overloadMs: 30_000, refusalsMax: 100 };
   const { answers, broken } = await measureOverload(stack, size);
   expect(wrongAnswers(answers)).toEqual([]);
@@ -61,9 +59,7 @@ test("with five times as many searches as can be answered, each is answered or g
   expect(broken).toEqual([]);
 });
 
-test("after Redis lost its data no answer is wrong, and every organization is answered again", {
-  timeout: 120_000,
-}, async () => {
+test("after Redis lost its data no answer is wrong, and every organization is answered again", async () => {
   const { losses, broken } = await measureFlushed(stack, { organizations: 100, afterMs: 0 });
   expect(losses.map(({ how }) => how)).toEqual(["flushed", "killed and restarted empty"]);
   for (const { traffic } of losses) {
