@@ -22,5 +22,5 @@ export function subscribeToDisconnected(
   const connection = connections.openBlocking("worker-disconnected");
   connection.on("message", (_channel: string, requestId: string) => heard(requestId));
   const warn = throttledWarning(log, "cannot hear which callers disconnected: their searches run on");
-  void connection.subscribe(channel).catch(warn);
+  connection.on("ready", () => void connection.subscribe(channel).catch(warn));
 }

@@ -29,7 +29,8 @@ beforeEach(async () => {
   shutdown = new Shutdown();
   connections = new RedisConnections({ url: address.url, log, shutdown });
   opened = names.map((name) => connections.openBlocking(name));
-  await opened[2]?.subscribe("channel");
+  const [, , subscriber] = opened;
+  subscriber?.on("ready", () => void subscriber.subscribe("channel").catch(() => undefined));
   await eventually(async () => (await allAt(old)) && connections.notReady().length === 0);
 });
 afterEach(async () => {
