@@ -69,6 +69,7 @@ describe.each(both)("an agent that speaks %s", (revision) => {
     const organization = await service.organization({ creditMils: 100 });
     const disconnect = sendSearch(organization, revision);
     await isRunning(organization);
+    await service.usage(organization.token); // By then the API knows that the search is in the queue.
     // The API sees the worker's reply and the disconnect only after both have happened.
     api?.kill("SIGSTOP");
     try {
