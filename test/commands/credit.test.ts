@@ -8,6 +8,7 @@ import { readStatement } from "../../api/ledger/statement.ts";
 import { verifyLedger } from "../../commands/ledger-verify.ts";
 import { newId } from "../../shared/ids.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { Service } from "../harness/processes/service.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { decidePatiently } from "../shared/credits/decide-patiently.ts";
@@ -70,6 +71,20 @@ test("charges and corrections at the same time take no more than there is", asyn
   const taken = (await Promise.all(tries)).reduce((sum, count) => sum + count, 0);
   expect(taken).toBe(20);
   expect(await balanceOf(organizationId)).toBe(0);
+});
+
+test("a correction is decided on the balance after a change that is under way", async () => {
+  const { organizationId } = await service.organization({ creditMils: 100 });
+  await asOwner(service.databaseUrl, async (client) => {
+    const { rows } = await client.query("select pg_backend_pid() as pid");
+    await client.query("begin");
+    await client.query("select grant_credit($1, $2, 50, 'test')", [organizationId, newId("grant")]);
+    const corrected = correct(organizationId, -20);
+    const waiting = "select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))";
+    await service.until(async () => (await service.database.query(waiting, [rows[0].pid])).rowCount === 1);
+    await client.query("commit");
+    expect(await corrected).toMatchObject({ fresh: true, balanceMils: 130 });
+  });
 });
 
 test("a correction is no spending, whether a limit was set before it or after it", async () => {
