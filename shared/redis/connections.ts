@@ -18,7 +18,8 @@ const moveEveryMs = 5_000;
 /** Options of every connection. */
 const common = {
   disableClientInfo: true, // A command that the users of deploy/redis may not run.
-  // ioredis does not handle the failure of its own attempt, which would end a process that is closing. Subscribers do it themselves.
+  // Subscribers subscribe again themselves: ioredis does not handle a failure of its own attempt, and a process that stops
+  // meanwhile would end by that.
   autoResubscribe: false,
   connectTimeout: connectTimeoutMs,
   socketTimeout: protocolTimes.redisSilenceMs,

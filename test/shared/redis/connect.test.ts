@@ -1,13 +1,10 @@
 import { once } from "node:events";
-import { setImmediate } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
-import { subscribeToDisconnected } from "../../../shared/queue/disconnected-searches.ts";
 import { awaitReady, whenReady } from "../../../shared/redis/connect.ts";
 import { reconnectAfterMs, RedisConnections } from "../../../shared/redis/connections.ts";
-import { eventually } from "../../harness/assertions/eventually.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
@@ -45,36 +42,6 @@ test.each(["commands", "the queue"])(
     expect(warnings).toEqual([]);
   },
 );
-
-test("a worker that stops just as its connections are back ends without an error", async () => {
-  const server = await freshRedis();
-  const proxy = await startProxy(server.url);
-  const operator = new Redis(server.url);
-  onTestFinished(async () => {
-    operator.disconnect();
-    await proxy.close();
-    await server.stop();
-  });
-  const shutdown = new Shutdown();
-  const connections = new RedisConnections({ url: proxy.url, log, shutdown });
-  const subscriber = connections.openBlocking("test");
-  vi.spyOn(connections, "openBlocking").mockReturnValue(subscriber);
-  subscribeToDisconnected({ connections, log }, () => undefined);
-  await eventually(async () => (await operator.call("CLIENT", "LIST", "TYPE", "pubsub")) !== "");
-  const ready = once(subscriber, "ready");
-  await operator.call("CLIENT", "KILL", "TYPE", "pubsub");
-  await ready;
-  proxy.silence("replies");
-  const ended = once(subscriber, "end");
-  const unhandled: unknown[] = [];
-  const note = (error: unknown) => unhandled.push(error);
-  process.on("unhandledRejection", note);
-  onTestFinished(() => void process.off("unhandledRejection", note));
-  await shutdown.run(log);
-  await ended;
-  await setImmediate();
-  expect(unhandled).toEqual([]);
-});
 
 test("a Redis that accepts connections and never answers is tried again, and used once it answers", async () => {
   const server = await freshRedis();

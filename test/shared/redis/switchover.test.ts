@@ -1,8 +1,10 @@
 import { once } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
+import { announceDisconnected, subscribeToDisconnected } from "../../../shared/queue/disconnected-searches.ts";
 import { RedisConnections } from "../../../shared/redis/connections.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
 import { startRedis } from "../../../local/redis.ts";
@@ -23,14 +25,19 @@ let address: Proxy;
 let shutdown: Shutdown;
 let connections: RedisConnections;
 let opened: Redis[];
+let subscriber: Redis;
+/** The announcements that the subscriber has heard. */
+let heard: string[];
 beforeEach(async () => {
   [old, next] = await Promise.all([startServer(), startServer()]);
   address = await startProxy(old.url);
   shutdown = new Shutdown();
   connections = new RedisConnections({ url: address.url, log, shutdown });
-  opened = names.map((name) => connections.openBlocking(name));
-  const [, , subscriber] = opened;
-  subscriber?.on("ready", () => void subscriber.subscribe("channel").catch(() => undefined));
+  subscriber = connections.openBlocking("subscribes");
+  opened = [connections.openBlocking("reads"), connections.openBlocking("writes"), subscriber];
+  vi.spyOn(connections, "openBlocking").mockReturnValueOnce(subscriber);
+  heard = [];
+  subscribeToDisconnected({ connections, log }, (requestId) => heard.push(requestId));
   await eventually(async () => (await allAt(old)) && connections.notReady().length === 0);
 });
 afterEach(async () => {
@@ -67,8 +74,26 @@ test("a connection that only reads leaves a primary that becomes a replica, and 
     await eventually(() => allAt(to), 5_000);
     await eventually(async () => connections.notReady().length === 0, 5_000);
     expect(await namesAt(from)).toEqual([]);
-    expect(await to.operator.publish("channel", "a message")).toBe(1);
+    await eventually(async () => String(await to.operator.call("CLIENT", "LIST", "TYPE", "pubsub")) !== "");
+    await announceDisconnected(to.operator, `req_at_${to.port}`);
+    await eventually(async () => heard.at(-1) === `req_at_${to.port}`);
   }
+});
+
+test("a process that stops just as a subscriber is back ends without an error", async () => {
+  const isBack = once(subscriber, "ready");
+  await old.operator.call("CLIENT", "KILL", "TYPE", "pubsub");
+  await isBack;
+  address.silence("replies");
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  const hasEnded = once(subscriber, "end");
+  await shutdown.run(log);
+  await hasEnded;
+  await setImmediate();
+  expect(unhandled).toEqual([]);
 });
 
 test("no connection stays at a replica while the address leads there, and each is used once there is a primary", async () => {
