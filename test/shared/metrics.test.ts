@@ -30,11 +30,8 @@ afterAll(async () => {
 const ofApi = () => Exposition.of(api);
 const ofWorker = () => Exposition.of(worker);
 
-// A quiet machine needs a second or two.
-const often = { interval: 50 };
-
 const untilShown = (of: () => Promise<Exposition>, series: string, value: number) =>
-  expect.poll(async () => (await of()).value(series), often).toBe(value);
+  expect.poll(async () => (await of()).value(series)).toBe(value);
 
 test("before the first search every counter is 0 for every outcome, so that a rate includes the first increase", async () => {
   for (const exposition of [await ofApi(), await ofWorker()]) {
@@ -82,7 +79,7 @@ test("a gauge is exported only by the process that measures it", async () => {
   await untilShown(ofApi, "workers_reporting", 1);
   await untilShown(ofApi, "queue_depth", 0);
   await untilShown(ofApi, "queue_oldest_age_seconds", 0);
-  await expect.poll(async () => (await ofApi()).value("redis_memory_used_bytes"), often).toBeGreaterThan(0);
+  await expect.poll(async () => (await ofApi()).value("redis_memory_used_bytes")).toBeGreaterThan(0);
   expect([await shownBy(ofApi, workersOwn), await shownBy(ofWorker, apisOwn)]).toEqual([[], []]);
 });
 
@@ -166,9 +163,9 @@ test("a wrong balance is exported as drift in mils", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const driftMils = async () => (await ofWorker()).value("ledger_drift_mils");
   await moveBalance(organization, 7);
-  await expect.poll(driftMils, often).toBe(7);
+  await expect.poll(driftMils).toBe(7);
   await moveBalance(organization, -7);
-  await expect.poll(driftMils, often).toBe(0);
+  await expect.poll(driftMils).toBe(0);
 });
 
 const moveBalance = ({ organizationId }: Organization, mils: number) =>
@@ -178,7 +175,7 @@ const moveBalance = ({ organizationId }: Organization, mils: number) =>
 
 test("a gauge is absent while its server is unreachable, and returns with it", async () => {
   const shown = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
-  const untilShownAre = (names: string[]) => expect.poll(shown, often).toEqual(names);
+  const untilShownAre = (names: string[]) => expect.poll(shown).toEqual(names);
   await untilShownAre([...workersOwn, ...apisOwn]);
   wayToPostgres.cut();
   // Holds are in Redis.

@@ -32,7 +32,6 @@ const workerWithoutRedis = [
   "redis worker-queue",
   "redis worker-takes",
 ];
-const often = { interval: 100 };
 
 async function readiness({ opsUrl }: { opsUrl: string }) {
   const response = await fetch(`${opsUrl}/readyz`);
@@ -48,7 +47,7 @@ const checksOfBoth = () =>
 const livenessOfBoth = () => Promise.all(both().map(async ({ opsUrl }) => (await fetch(`${opsUrl}/livez`)).status));
 
 test("a process whose dependencies are reachable is live and ready", async () => {
-  await expect.poll(readinessOfBoth, often).toEqual([ready, ready]);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
 });
 
@@ -85,38 +84,38 @@ test("no path of the ops port is on the public port", async () => {
 
 test("without Postgres a process is live but not ready, its metrics say so, and it recovers by itself", async () => {
   wayToPostgres.cut();
-  await expect.poll(readinessOfBoth, often).toEqual([missing("postgres"), missing("postgres")]);
+  await expect.poll(readinessOfBoth).toEqual([missing("postgres"), missing("postgres")]);
   expect(await checksOfBoth()).toEqual([
     { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="serving"}': 1, '{check="workers_read"}': 1 },
     { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="reported"}': 1 },
   ]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   wayToPostgres.mend();
-  await expect.poll(readinessOfBoth, often).toEqual([ready, ready]);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
 });
 
 test("without Redis a process is live but not ready, and recovers by itself", async () => {
   const { port, kill, exited } = service.redisServer;
   kill("SIGKILL");
   await exited;
-  await expect.poll(readinessOfBoth, often).toEqual([missing(...apiWithoutRedis), missing(...workerWithoutRedis)]);
+  await expect.poll(readinessOfBoth).toEqual([missing(...apiWithoutRedis), missing(...workerWithoutRedis)]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   await service.restartRedis(port);
-  await expect.poll(readinessOfBoth, often).toEqual([ready, ready]);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
 });
 
 test("while Redis takes no writes a process is not ready, and recovers by itself", async () => {
   await service.redis.replicaof("127.0.0.1", 1);
-  await expect.poll(async () => (await readinessOfBoth()).map(({ body }) => body.ready), often).toEqual([false, false]);
+  await expect.poll(async () => (await readinessOfBoth()).map(({ body }) => body.ready)).toEqual([false, false]);
   await service.redis.replicaof("no", "one");
-  await expect.poll(readinessOfBoth, often).toEqual([ready, ready]);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
 });
 
 test("a frozen Redis counts as missing, and does not delay a probe", async () => {
   service.redisServer.kill("SIGSTOP");
   try {
     await expect
-      .poll(async () => (await readinessOfBoth()).map(({ body }) => body.missing[0]), often)
+      .poll(async () => (await readinessOfBoth()).map(({ body }) => body.missing[0]))
       .toEqual(["redis", "redis"]);
     const startedAtMs = performance.now();
     await readiness(api);
@@ -124,7 +123,7 @@ test("a frozen Redis counts as missing, and does not delay a probe", async () =>
   } finally {
     service.redisServer.kill("SIGCONT");
   }
-  await expect.poll(readinessOfBoth, often).toEqual([ready, ready]);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
 });
 
 // From here on the API has the connection of the queue's dashboard, too.
