@@ -49,6 +49,13 @@ test("two files know BullMQ: the API's queue and the worker's loop, apart from t
   expect(compared.map(({ path }) => path)).toEqual(["shared/queue/search-queue.ts", "worker/job-loop.ts"]);
 });
 
+test("API and worker load Node's HTTP without its WebSocket client", () => {
+  const importers = all
+    .filter(({ path }) => /^(api|worker|shared)\//.test(path))
+    .filter(({ path }) => importedBy.get(path)?.some(({ target, typeOnly }) => target === "node:http" && !typeOnly));
+  expect(importers.map(({ path }) => path)).toEqual([]);
+});
+
 test("api/http knows HTTP, and none of the API's subjects", () => {
   const wrong = all
     .filter(({ path }) => path.startsWith("api/http/"))
