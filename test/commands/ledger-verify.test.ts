@@ -189,12 +189,12 @@ test("a correct ledger has no violations, while searches run and afterwards", as
 test("a miscounted hour of refunds is found, however many there are before it and after it", async () => {
   const { database, url, close } = await openFreshDatabase();
   const organizationId = await createPayer(database, 0);
-  const miscounted = [2, 3, 6];
+  const miscounted = [2, 4, 6];
   await asOwner(url, async (client) => {
     await client.query(
       `insert into refunds (organization_id, request_id, version, reason, created_at)
        select $1, 'req_' || hours || '_' || n, 0, 'no_result', now() - make_interval(hours => hours)
-       from generate_series(2, 6) hours, generate_series(1, 15000) n`,
+       from generate_series(2, 6) hours, generate_series(1, case hours when 4 then 25000 else 10000 end) n`,
       [organizationId],
     );
     await client.query(
@@ -210,7 +210,7 @@ test("a miscounted hour of refunds is found, however many there are before it an
   const violation = {
     rule: refundsCounted,
     subject: organizationId,
-    found: expect.stringContaining("counted 14999, refunds 15000"),
+    found: expect.stringMatching(/: counted (9999, refunds 10000|24999, refunds 25000)$/),
   };
   const report = { ok: false, violations: miscounted.map(() => violation) };
   expect(await verifyLedger(database, undefined)).toMatchObject(report);
