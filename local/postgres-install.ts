@@ -3,7 +3,7 @@
  * another user. If that user cannot enter the checkout, the programs are copied, and the data is kept, outside of it.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import {
   chmod,
   chown,
@@ -27,6 +27,10 @@ import type { LocalServerOptions } from "./local-server.ts";
 const rootFolder = "/var/lib/serpmill";
 const usersForRoot = ["postgres", "nobody"]; // The first that exists. No user is ever added to the machine.
 
+const memoryFolder = "/dev/shm";
+const tmpfsMagic = 0x01021994; // linux/magic.h
+const freeMemoryBytesMin = 4 * 1024 ** 3; // Far more than a run of all tests writes.
+
 type User = { uid: number; gid: number };
 
 export interface PostgresOptions extends LocalServerOptions {
@@ -49,7 +53,7 @@ export async function preparePostgresInstall({
   durable = false,
   programs: native = nativeFolder(),
 }: PostgresOptions): Promise<PostgresInstall> {
-  if (process.getuid?.() !== 0) return { programs: native, folder: await ownFolder(folder), runAs: {} };
+  if (process.getuid?.() !== 0) return { programs: native, folder: await ownFolder(folder, durable), runAs: {} };
   const runAs = await userForRoot(folder);
   return {
     programs: canAccess(runAs, 'test -x "$0/bin/postgres" && test -r "$0/lib"', native) ? native : await copyOf(native),
@@ -70,8 +74,8 @@ function nativeFolder(): string {
   }
 }
 
-async function ownFolder(folder: string | undefined): Promise<string> {
-  if (folder === undefined) return mkdtemp(join(tmpdir(), "serpmill-postgres-"));
+async function ownFolder(folder: string | undefined, durable: boolean): Promise<string> {
+  if (folder === undefined) return mkdtemp(join(durable ? tmpdir() : throwawayParent(), "serpmill-postgres-"));
   await mkdir(folder, { recursive: true, mode: 0o700 });
   if ((await stat(folder)).uid === process.getuid?.()) return realpath(folder);
   throw new Error(`${folder} belongs to another user. Start as that user, or remove the folder.`);
@@ -118,7 +122,8 @@ async function folderFor(user: User, folder: string | undefined, durable: boolea
     if (canAccess(user, canUse, real)) return real;
   }
   // Durable data must not be in a folder that the system cleans up.
-  const parent = durable || !canAccess(user, 'cd "$0"', tmpdir()) ? await makeRootFolder() : tmpdir();
+  const throwaway = folder === undefined ? throwawayParent() : tmpdir();
+  const parent = durable || !canAccess(user, 'cd "$0"', throwaway) ? await makeRootFolder() : throwaway;
   const outside = await mkdtemp(join(parent, "serpmill-postgres-"));
   await chown(outside, user.uid, user.gid);
   if (folder !== undefined) {
@@ -126,6 +131,16 @@ async function folderFor(user: User, folder: string | undefined, durable: boolea
     await symlink(outside, folder);
   }
   return realpath(outside);
+}
+
+/** Memory, if there is enough: a database is 300 files, which take ten times the CPU to create on a disk. */
+function throwawayParent(): string {
+  try {
+    const { type, bavail, bsize } = statfsSync(memoryFolder);
+    return type === tmpfsMagic && bavail * bsize >= freeMemoryBytesMin ? memoryFolder : tmpdir();
+  } catch {
+    return tmpdir(); // Only Linux has the folder.
+  }
 }
 
 async function makeRootFolder(): Promise<string> {

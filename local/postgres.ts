@@ -97,8 +97,9 @@ async function initialise(install: PostgresInstall, data: string, durable: boole
 
 function postgresArgs(data: string, port: number, durable: boolean): string[] {
   const settings = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
-  // Commits stay synchronous: without fsync they cost nothing, and a killed server keeps every acknowledged commit.
-  if (!durable) settings.push("fsync=off", "full_page_writes=off");
+  // Commits stay synchronous: without fsync they cost nothing, and a killed server keeps every acknowledged commit. The memory that
+  // processes share is a file in the data folder, so that a killed server leaves none elsewhere.
+  if (!durable) settings.push("fsync=off", "full_page_writes=off", "dynamic_shared_memory_type=mmap");
   return ["-D", data, ...settings.flatMap((setting) => ["-c", setting])];
 }
 

@@ -48,6 +48,10 @@ test("a throwaway Postgres leaves no folder behind", async () => {
   expect(existsSync(throwaway.folder)).toBe(false);
 });
 
+test("a Postgres without durable data shares memory in its folder alone, so that a killed one leaves none elsewhere", async () => {
+  expect(await ask(server, "show dynamic_shared_memory_type")).toBe("mmap");
+});
+
 test("a Postgres that is stopped and restarted on the same folder and port keeps its data", async () => {
   const folder = await initialisedFolder();
   const first = await start({ folder, durable: true });
