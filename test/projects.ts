@@ -5,7 +5,7 @@ import { importsOf, type Source, sources } from "./harness/assertions/sources.ts
  *
  * - `unit`: files that start no process. They need no Postgres and take seconds.
  * - `integration`: files that can start a process: Postgres, Redis, an API, a worker, a command.
- * - `long`: the files below, which take longer than a developer waits for a test.
+ * - `long`: files that start Chromium, and those below, which take longer than a developer waits for a test.
  */
 export type ProjectName = "unit" | "integration" | "long";
 
@@ -15,6 +15,8 @@ const startsProcesses = new Set([
   "test/harness/processes/run.ts",
   "test/faults/mutants/run.ts",
 ]);
+
+const startsChromium = "test/harness/clients/browser.ts";
 
 /** Files that start no server and are still too slow for `unit`, each with its reason. */
 const slow: Record<string, string> = {
@@ -26,7 +28,6 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
-  "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
@@ -35,32 +36,26 @@ const slow: Record<string, string> = {
   "test/worker/providers/policies/http.test.ts": "opens many connections",
 };
 
-/** The files of `long`, each with its reason. */
+/** Further files of `long`, each with its reason. */
 const long: Record<string, string> = {
-  "test/api/auto-topups/cards-browser.test.ts": "every state of a saved card in Chromium",
   "test/api/auto-topups/crashes.test.ts": "kills processes at each step of a payment",
-  "test/api/billing/browser.test.ts": "every account page in Chromium",
-  "test/api/billing/live-browser.test.ts": "live updates in Chromium",
-  "test/api/billing/settings-browser.test.ts": "a webhook's secret in Chromium",
-  "test/api/billing/tokens-browser.test.ts": "tokens in Chromium",
-  "test/api/billing/top-up-browser.test.ts": "a payment in Chromium",
-  "test/api/docs/page-browser.test.ts": "the API reference in Chromium",
   "test/bench/throughput.test.ts": "runs benchmarks",
+  "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/runtimes.test.ts": "installs Deno and Bun, and makes every call of the conformance file on them",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
+  "test/drill/failovers/small-failover.test.ts": "fails a Redis over under load, as the drill does",
   "test/faults/crash-points/crash-points.test.ts":
     "kills a process at steps of a search and waits until others have ended it",
   "test/faults/mutants/compiling-mutants.test.ts": "compiles every mutant",
   "test/faults/scenarios/takeovers.test.ts": "waits until another worker or provider takes over",
   "test/helm/objects.test.ts": "downloads Helm, and compiles what it renders",
   "test/helm/processes.test.ts": "downloads Helm, and starts what it renders",
-  "test/journeys/account-tasks.test.ts": "people at work in Chromium",
   "test/journeys/containers.test.ts": "builds images, if Docker is there",
   "test/journeys/kills.test.ts": "kills and freezes processes and waits until others take over",
   "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
+  "test/journeys/restore.test.ts": "restores dumps on servers of their own",
   "test/journeys/rotation.test.ts": "replaces all processes for each secret",
   "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
-  "test/shots/pages.test.ts": "weighs every page in Chromium",
 };
 
 /** The test files of each project, as paths from the root of the checkout. @throws if a file above is gone. */
@@ -86,5 +81,6 @@ function projectOf(path: string, importedBy: ReadonlyMap<string, readonly string
   if (slow[path]) return "integration";
   const reached = new Set([path]);
   for (const file of reached) for (const target of importedBy.get(file) ?? []) reached.add(target);
+  if (reached.has(startsChromium)) return "long";
   return [...startsProcesses].some((file) => reached.has(file)) ? "integration" : "unit";
 }

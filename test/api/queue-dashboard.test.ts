@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 import { createQueue, queueKeys } from "../../shared/queue/search-queue.ts";
-import { openBrowser, visitor } from "../harness/clients/browser.ts";
-import { withoutChromium } from "../harness/clients/chromium.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
 
 /** The dashboard of the queue on the ops port of the API, over a queue that no worker takes from. */
@@ -116,21 +114,6 @@ test("page, files, data and errors forbid foreign scripts, framing, sniffing and
     expect(headers.get("cache-control")).toBe("no-store");
   }
 });
-
-test.skipIf(withoutChromium)(
-  "a browser shows the searches, and its policy keeps it from nothing but a font of another site",
-  async () => {
-    const browser = await openBrowser();
-    try {
-      const { page, complaints } = await visitor(browser, [new URL(api.opsUrl).origin]);
-      await page.goto(`${api.opsUrl}/queues/queue/searches?status=waiting`);
-      await page.getByText(newest).first().waitFor();
-      expect(complaints.filter((text) => !text.includes("fonts.googleapis.com"))).toEqual([]);
-    } finally {
-      await browser.close();
-    }
-  },
-);
 
 test("only the API has it", async () => {
   const worker = await service.startWorker();

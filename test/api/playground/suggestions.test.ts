@@ -2,8 +2,6 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { readLanguage } from "../../../shared/query/languages.ts";
 import { readLocation } from "../../../shared/query/locations.ts";
-import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
-import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
@@ -55,24 +53,4 @@ test("suggestions need a session and are limited by organization, apart from its
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
   expect(Object.fromEntries(statuses)).toEqual({ 200: 300, 429: 20 });
   expect((await person.get("/playground")).status).toBe(200);
-});
-
-test.skipIf(withoutChromium !== "")(`the form lists suggestions while a person types${withoutChromium}`, async () => {
-  const browser = await openBrowser();
-  try {
-    const { token } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const { page, complaints } = await visitor(browser, [origin]);
-    await signInAt(page, service, `${origin}/playground`, token);
-    for (const details of await page.locator("#search details").all()) await details.locator("summary").click();
-    const listed = (list: string, value: string) =>
-      page.locator(`#${list} option[value="${value}"]`).waitFor({ state: "attached" });
-    await page.getByLabel("Country or place").pressSequentially("berlin, ger");
-    await listed("places", "Berlin, Germany");
-    await page.getByLabel("Language", { exact: true }).pressSequentially("deut");
-    await listed("languages", "German");
-    expect(complaints).toEqual([]);
-  } finally {
-    await browser.close();
-  }
 });

@@ -1,0 +1,266 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createSignInCode } from "../../../api/billing/session/sign-in-codes.ts";
+import { hashToken } from "../../../api/tokens/tokens.ts";
+import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
+import { faultsOf } from "../../harness/clients/page-faults.ts";
+import { withoutChromium } from "../../harness/clients/chromium.ts";
+import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
+
+/** The playground as people use it. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await usualService();
+});
+beforeEach(() => forgetSignIns(service));
+afterAll(async () => {
+  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
+});
+
+async function charges({ organizationId }: Pick<Organization, "organizationId">) {
+  await service.rest();
+  return (await service.ledgerOf(organizationId)).slice(1).map(({ kind, mils }) => ({ kind, mils }));
+}
+
+describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  // In the page, because Playwright waits for a navigation that has begun: two presses, and Escape after a second.
+  const impatience = `(() => {
+    const button = document.querySelector(".keyword button");
+    const pending = document.getElementById("pending");
+    button.click();
+    console.log(pending.textContent);
+    button.click();
+    const looking = setInterval(() => {
+      const [second] = document.getElementById("elapsed").textContent.split(".");
+      if (second !== "1") return;
+      clearInterval(looking);
+      // Screen readers do not read a status inside of something busy.
+      console.log(pending.textContent, button.ariaDisabled, second, pending.closest("[aria-busy=true]"));
+      dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+    }, 50);
+  })()`;
+
+  async function linkOf({ token }: Pick<Organization, "token">, origin: string): Promise<string> {
+    return `${origin}/playground${await createSignInCode(service.redis, hashToken(token).toString("hex"))}`;
+  }
+
+  test("a link signs in once, leaves the address, and the first keys are the keyword", async () => {
+    const origin = service.apis[0]?.url ?? "";
+    const link = await linkOf(await service.organization(), origin);
+    const person = await visitor(browser, [origin], { width: 390 });
+    const { page, foreign, complaints, context } = person;
+    await page.goto(link);
+    await page.getByLabel("Keyword").waitFor();
+    expect(page.url()).toBe(`${origin}/playground`);
+    await page.keyboard.type("coffee");
+    expect(await page.getByLabel("Keyword").inputValue()).toBe("coffee");
+    expect(await page.getByLabel("Depth").isVisible()).toBe(false);
+    await page.getByText("English · 10 results · Full").click();
+    await page.getByLabel("Language", { exact: true }).fill("German");
+    await page.getByLabel("Depth").selectOption("20");
+    await page.getByLabel("ai_overview").check();
+    await page.getByText("German · 20 results · Full · ai_overview").waitFor();
+    expect(await faultsOf(person, "the form")).toEqual([]);
+    expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
+    await context.close();
+    for (const script of [true, false]) {
+      const late = await visitor(browser, [origin], { script });
+      await forgetSignIns(service);
+      await late.page.goto(link);
+      await late.page
+        .getByText(script ? "This link has been used" : "You get the first one from the operator")
+        .waitFor();
+      expect(await late.context.cookies()).toEqual([]);
+      await late.context.close();
+    }
+  });
+
+  test("a link on another site does not sign a person in", async () => {
+    const origin = service.apis[0]?.url ?? "";
+    const link = await linkOf(await service.organization(), origin);
+    const { page, context } = await visitor(browser, [origin]);
+    await page.route("http://localhost/", (route) =>
+      route.fulfill({ contentType: "text/html", body: `<a href="${link}">Win</a>` }),
+    );
+    await page.goto("http://localhost/");
+    await page.getByRole("link").click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect([page.url(), await context.cookies()]).toEqual([`${origin}/playground`, []]);
+    await page.goto(link);
+    await page.getByLabel("Keyword").waitFor();
+    await context.close();
+  });
+
+  test("without JavaScript a person searches by keyboard alone", async () => {
+    const { token } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const person = await visitor(browser, [origin], { width: 320, script: false });
+    const { page, foreign, complaints, context } = person;
+    await signInAt(page, service, `${origin}/playground`, token);
+    await page.getByLabel("Keyword").focus();
+    await page.keyboard.type("it's");
+    await page.keyboard.press("Enter");
+    await page.locator("#answer .organic").first().waitFor();
+    expect(await page.locator("h2:focus").textContent()).toBe("Answer");
+    await page.getByText("This session: 1 search").click();
+    await page.locator("#session").getByText("it's").waitFor();
+    await page.getByRole("radio", { name: "JSON" }).check();
+    await page.getByRole("region", { name: "JSON" }).getByText('"requestId": "req_').waitFor();
+    expect(await page.locator("#answer .serp").isVisible()).toBe(false);
+    expect(await faultsOf(person, "an answer")).toEqual([]);
+    expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
+    await context.close();
+  });
+
+  test("while a search runs the page says so and for how long, a second press and a stop pay nothing more, and its end has the focus", async () => {
+    const { token, organizationId } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const person = await visitor(browser, [origin], { width: 390 });
+    const { page, context } = person;
+    await signInAt(page, service, `${origin}/playground`, token);
+    const said: string[] = [];
+    page.on("console", (message) => said.push(message.text()));
+    await page.getByLabel("Keyword").fill("sandbox:slow=4000");
+    await page.evaluate(impatience);
+    await page.getByRole("status").filter({ hasText: "No longer waiting. The search runs on" }).waitFor();
+    expect(said).toEqual(["Searching…", "Searching… true 1 null"]);
+    expect(await faultsOf(person, "no longer waiting")).toEqual([]);
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.locator("#answer .serp").waitFor();
+    expect(await page.locator("h2:focus").textContent()).toBe("Answer");
+    expect(await charges({ organizationId })).toEqual([{ kind: "charge", mils: -5 }]);
+    await page.getByLabel("Keyword").fill("sandbox:error");
+    await page.keyboard.press("Enter");
+    await page.getByText("No answer").waitFor();
+    expect(await page.locator("h2:focus").textContent()).toBe("No answer");
+    await context.close();
+  });
+
+  test("a person cancels a search that runs and pays nothing, and after a charge is led to its answer", async () => {
+    const { token, organizationId } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const person = await visitor(browser, [origin], { width: 390 });
+    const { page, context, complaints } = person;
+    await signInAt(page, service, `${origin}/playground`, token);
+    await page.getByLabel("Keyword").fill("sandbox:slow=8000");
+    // In the page, because Playwright waits for a navigation that has begun.
+    const cancelling = `setTimeout(() => document.getElementById("cancel").click(), 300); document.querySelector(".keyword button").click()`;
+    expect(await page.getByRole("button", { name: "Cancel" }).isVisible()).toBe(false);
+    await page.evaluate(cancelling);
+    await page.getByRole("status").filter({ hasText: "Cancelled. Nothing was charged." }).waitFor();
+    expect(await page.locator("input:focus").getAttribute("name")).toBe("keyword");
+    expect(await faultsOf(person, "a cancelled search")).toEqual([]);
+    await page.route("**/playground/cancel", async (route) => {
+      await service.until(async () => (await service.ledgerOf(organizationId)).some(({ kind }) => kind === "charge"));
+      await route.continue();
+    });
+    await page.getByLabel("Keyword").fill("sandbox:slow=500");
+    await page.evaluate(cancelling);
+    await page.getByRole("link", { name: "See its answer" }).waitFor();
+    expect(await faultsOf(person, "a charged search")).toEqual([]);
+    await service.rest();
+    await page.getByRole("link", { name: "See its answer" }).click();
+    await page.getByRole("heading", { name: "sandbox:slow=500" }).waitFor();
+    await page.locator(".serp").waitFor();
+    expect(complaints).toEqual([]);
+    expect(await charges({ organizationId })).toEqual([
+      { kind: "refund", mils: 0 },
+      { kind: "charge", mils: -5 },
+    ]);
+    await context.close();
+  });
+
+  test("on a phone JSON and code are a tab away, the JSON folds and copies paths by keyboard and by click, and the answer's link opens for a colleague alone", async () => {
+    const organization = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const person = await visitor(browser, [origin], { width: 390 });
+    const { page, context, foreign, complaints } = person;
+    await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
+    const copied = () => page.evaluate("navigator.clipboard.readText()");
+    const item = (path: string) => page.locator(`[data-path="${path}"]`);
+    await signInAt(page, service, `${origin}/playground`, organization.token);
+    await page.keyboard.type("coffee");
+    await page.keyboard.press("Enter");
+    await page.getByRole("radio", { name: "JSON" }).check();
+    await page.getByRole("treeitem").first().focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("status").filter({ hasText: "Copied requestId" }).waitFor();
+    expect(await copied()).toBe("requestId");
+    await page.keyboard.press("ArrowDown");
+    expect(await item("query.keyword").isVisible()).toBe(true);
+    await page.keyboard.press("ArrowLeft");
+    expect(await item("query.keyword").isVisible()).toBe(false);
+    await item("results[0].title").locator(".key").click();
+    await page.getByRole("status").filter({ hasText: "Copied results[0].title" }).waitFor();
+    expect(await faultsOf(person, "the JSON")).toEqual([]);
+    await page.getByRole("radio", { name: "Code" }).check();
+    expect((await page.getByRole("region", { name: "curl" }).boundingBox())?.y).toBeLessThan(900);
+    expect(await faultsOf(person, "the code")).toEqual([]);
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const link = String(await copied());
+    expect(link).toMatch(new RegExp(`^${origin}/billing/searches/req_\\w+$`));
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await service.rest();
+    await page.goto(link);
+    for (const beside of [page.locator(".serp"), page.getByRole("tree")]) expect(await beside.isVisible()).toBe(true);
+    expect(await faultsOf(person, "the page of the search")).toEqual([]);
+    expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
+    await context.close();
+    const path = link.slice(origin.length);
+    expect((await (await signIn(service, organization)).get(path)).text).toContain('<ol class="serp">');
+    expect((await (await signIn(service, await service.organization())).get(path)).status).toBe(404);
+  });
+
+  test("the highlighted code and the price follow the form, and the price is what is charged", async () => {
+    const { token, organizationId } = await service.organization({ terms: { pricePerPageMils: 4 } });
+    const origin = service.apis[0]?.url ?? "";
+    const { page, context } = await visitor(browser, [origin]);
+    await signInAt(page, service, `${origin}/playground`, token);
+    await page.getByLabel("Keyword").fill("it's");
+    await page.locator("summary").click();
+    await page.getByLabel("Depth").selectOption("20");
+    const [curl, javascript, python] = await page.locator("#code pre").allInnerTexts();
+    const given = (text = "") => text.replaceAll(/\s+/g, "");
+    expect(given(curl)).toContain(String.raw`{"keyword":"it'\''s","depth":20}`);
+    expect(given(javascript)).toContain(`JSON.stringify({"keyword":"it's","depth":20})`);
+    expect(given(python)).toContain(`json={"keyword":"it's","depth":20}`);
+    const shown = await page.locator("#code").innerHTML();
+    expect(shown).toContain('{\n    <span class="key">"keyword"</span>: <span class="string">"it\'s"</span>');
+    expect(shown).toContain('<span class="number">20</span>\n    }');
+    expect(await page.locator("#price").innerText()).toBe("$0.008");
+    // The service marks the same tokens as the page's script.
+    await page.goto(`${origin}/playground?keyword=it%27s&depth=20`);
+    expect(await page.locator("#code").innerHTML()).toBe(shown);
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.locator("#answer").waitFor();
+    expect(await charges({ organizationId })).toEqual([{ kind: "charge", mils: -8 }]);
+    await context.close();
+  });
+
+  test("the form lists suggestions while a person types", async () => {
+    const { token } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const { page, context, complaints } = await visitor(browser, [origin]);
+    await signInAt(page, service, `${origin}/playground`, token);
+    for (const details of await page.locator("#search details").all()) await details.locator("summary").click();
+    const listed = (list: string, value: string) =>
+      page.locator(`#${list} option[value="${value}"]`).waitFor({ state: "attached" });
+    await page.getByLabel("Country or place").pressSequentially("berlin, ger");
+    await listed("places", "Berlin, Germany");
+    await page.getByLabel("Language", { exact: true }).pressSequentially("deut");
+    await listed("languages", "German");
+    expect(complaints).toEqual([]);
+    await context.close();
+  });
+});
