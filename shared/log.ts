@@ -26,13 +26,21 @@ function bufferedStdout(): ReturnType<typeof pino.destination> {
   const stdout = pino.destination({ dest: 1, sync: false, minLength: bufferBytes });
   const write = stdout.write.bind(stdout);
   let flush: NodeJS.Timeout | undefined;
+  let isDue = false;
   stdout.write = (lines) => {
     flush ??= setTimeout(() => {
       flush = undefined;
+      isDue = true;
       stdout.flush();
     }, flushAfterMs).unref();
     return write(lines);
   };
+  // During a write `flush` does nothing: the lines that came since are written when it has ended.
+  stdout.on("drain", () => {
+    if (!isDue) return;
+    isDue = false;
+    stdout.flush();
+  });
   return stdout;
 }
 

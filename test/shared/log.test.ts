@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { newToken } from "../../api/tokens/tokens.ts";
+import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import type { LogLine } from "../harness/processes/process.ts";
@@ -248,3 +250,23 @@ async function whileAway(token: string): Promise<Answer[]> {
   await redisWithPassword();
   return [...withoutPostgres, withoutRedis];
 }
+
+test("the last line comes without a further one, although the write before it was still under way when it was due", async () => {
+  const program = `
+    import { openLog } from ${JSON.stringify(new URL("../../shared/log.ts", import.meta.url))};
+    const log = openLog({ name: "test", level: "info" });
+    log.info("x".repeat(4_000_000)); // It fits into no pipe, so its write lasts until the test reads.
+    log.info("last");
+    setTimeout(() => process.send("due"), 1_000);
+    setInterval(() => undefined, 60_000);`;
+  const logging = await startGuardedProcess(process.execPath, ["--input-type=module", "--eval", program], {
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+  onTestFinished(logging.stop);
+  await once(logging.process, "message");
+  let written = "";
+  logging.process.stdout?.on("data", (chunk: Buffer) => {
+    written += chunk.toString();
+  });
+  await expect.poll(() => written.slice(-100)).toContain('"msg":"last"');
+});
