@@ -188,7 +188,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const copied = () => page.evaluate("navigator.clipboard.readText()");
     const item = (path: string) => page.locator(`[data-path="${path}"]`);
     await signInAt(page, service, `${origin}/playground`, organization.token);
-    await page.keyboard.type("coffee");
+    await page.getByLabel("Keyword").fill("coffee");
     await page.keyboard.press("Enter");
     await page.getByRole("radio", { name: "JSON" }).check();
     await page.getByRole("treeitem").first().focus();
