@@ -122,7 +122,7 @@ async function folderFor(user: User, folder: string | undefined, durable: boolea
     if (canAccess(user, canUse, real)) return real;
   }
   // Durable data must not be in a folder that the system cleans up.
-  const throwaway = folder === undefined ? throwawayParent() : tmpdir();
+  const throwaway = throwawayParent();
   const parent = durable || !canAccess(user, 'cd "$0"', throwaway) ? await makeRootFolder() : throwaway;
   const outside = await mkdtemp(join(parent, "serpmill-postgres-"));
   await chown(outside, user.uid, user.gid);
