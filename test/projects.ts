@@ -28,6 +28,7 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
+  "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
@@ -40,7 +41,6 @@ const slow: Record<string, string> = {
 const long: Record<string, string> = {
   "test/api/auto-topups/crashes.test.ts": "kills processes at each step of a payment",
   "test/bench/throughput.test.ts": "runs benchmarks",
-  "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/runtimes.test.ts": "installs Deno and Bun, and makes every call of the conformance file on them",
   "test/deploy-rules.test.ts": "replays days of metrics, if promtool is there",
   "test/drill/failovers/small-failover.test.ts": "fails a Redis over under load, as the drill does",
@@ -53,7 +53,6 @@ const long: Record<string, string> = {
   "test/journeys/containers.test.ts": "builds images, if Docker is there",
   "test/journeys/kills.test.ts": "kills and freezes processes and waits until others take over",
   "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
-  "test/journeys/restore.test.ts": "restores dumps on servers of their own",
   "test/journeys/rotation.test.ts": "replaces all processes for each secret",
   "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
 };
