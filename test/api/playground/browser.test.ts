@@ -20,11 +20,6 @@ afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
 });
 
-async function charges({ organizationId }: Pick<Organization, "organizationId">) {
-  await service.rest();
-  return (await service.ledgerOf(organizationId)).slice(1).map(({ kind, mils }) => ({ kind, mils }));
-}
-
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -137,7 +132,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Search", exact: true }).click();
     await page.locator("#answer .serp").waitFor();
     expect(await page.locator("h2:focus").textContent()).toBe("Answer");
-    expect(await charges({ organizationId })).toEqual([{ kind: "charge", mils: -5 }]);
+    expect(await service.chargesOf({ organizationId })).toEqual([{ kind: "charge", mils: -5 }]);
     await page.getByLabel("Keyword").fill("sandbox:error");
     await page.keyboard.press("Enter");
     await page.getByText("No answer").waitFor();
@@ -172,7 +167,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("heading", { name: "sandbox:slow=500" }).waitFor();
     await page.locator(".serp").waitFor();
     expect(complaints).toEqual([]);
-    expect(await charges({ organizationId })).toEqual([
+    expect(await service.chargesOf({ organizationId })).toEqual([
       { kind: "refund", mils: 0 },
       { kind: "charge", mils: -5 },
     ]);
@@ -244,7 +239,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.locator("#code").innerHTML()).toBe(shown);
     await page.getByRole("button", { name: "Search" }).click();
     await page.locator("#answer").waitFor();
-    expect(await charges({ organizationId })).toEqual([{ kind: "charge", mils: -8 }]);
+    expect(await service.chargesOf({ organizationId })).toEqual([{ kind: "charge", mils: -8 }]);
     await context.close();
   });
 

@@ -22,11 +22,6 @@ async function signedIn(options: Parameters<Service["organization"]>[0] = {}) {
 const search = (person: PageVisitor, { organizationId }: Organization, fields: Record<string, string>) =>
   person.post("/playground/search", { organization: organizationId, key: "form-1", ...fields });
 
-async function charges({ organizationId }: Pick<Organization, "organizationId">) {
-  await service.rest();
-  return (await service.ledgerOf(organizationId)).slice(1).map(({ kind, mils }) => ({ kind, mils }));
-}
-
 test("the form shows the price and the code, and needs a session", async () => {
   const { person } = await signedIn();
   const page = await person.get("/playground?keyword=it%27s");
@@ -53,9 +48,9 @@ test("a form that is sent twice, as by a reload or a double click, pays once; an
     for (const type of ["organic", "ai_overview", "people_also_ask"])
       expect(page.text).toContain(`<li class="${type}">`);
   }
-  expect(await charges(organization)).toEqual([{ kind: "charge", mils: -5 }]);
+  expect(await service.chargesOf(organization)).toEqual([{ kind: "charge", mils: -5 }]);
   await search(person, organization, { keyword: "coffee", depth: "20", device: "mobile" });
-  expect(await charges(organization)).toHaveLength(2);
+  expect(await service.chargesOf(organization)).toHaveLength(2);
 });
 
 test("an error is shown as the API sends it, keeps the form, and costs nothing", async () => {
@@ -65,7 +60,7 @@ test("an error is shown as the API sends it, keeps the form, and costs nothing",
   expect(refused.text).toContain("bad_request");
   expect(refused.text).toContain('value="&lt;b&gt;"');
   expect((await search(person, organization, { keyword: "sandbox:error" })).status).toBe(502);
-  expect(await charges(organization)).toEqual([{ kind: "refund", mils: 0 }]);
+  expect(await service.chargesOf(organization)).toEqual([{ kind: "refund", mils: 0 }]);
   const poor = await signedIn({ creditMils: 3 });
   expect((await search(poor.person, poor.organization, { keyword: "a" })).status).toBe(402);
   const reader = await signedIn({ scopes: ["billing"] });
@@ -77,7 +72,7 @@ test("a form of another site, or for another organization, runs no search", asyn
   const fields = { organization: organization.organizationId, key: "form-1", keyword: "a" };
   expect((await person.post("/playground/search", fields, { "sec-fetch-site": "cross-site" })).status).toBe(400);
   expect((await person.post("/playground/search", { ...fields, organization: "org_other" })).status).toBe(400);
-  expect(await charges(organization)).toEqual([]);
+  expect(await service.chargesOf(organization)).toEqual([]);
 });
 
 test("the form lists what its session searched, and only that, with links to each search and back into the form", async () => {

@@ -217,6 +217,12 @@ export class Service {
     return (await this.database.query(text, [organizationId])).rows;
   }
 
+  /** Waits until nothing is in flight. @returns the entries of the organization's searches: those after its first grant. */
+  async chargesOf({ organizationId }: Pick<Organization, "organizationId">): Promise<{ kind: string; mils: number }[]> {
+    await this.rest();
+    return (await this.ledgerOf(organizationId)).slice(1).map(({ kind, mils }) => ({ kind, mils }));
+  }
+
   /** Waits until nothing is in flight any more, of all organizations or of one: no hold, nothing undelivered. */
   async rest(organizationId?: string): Promise<void> {
     await this.until(async () => {
