@@ -37,7 +37,9 @@ export function didYouMean(names: readonly string[]): string {
 
 /** `"A", "B" or "C"`; "" without names. */
 export function alternatives(names: readonly string[]): string {
+  // Created for the first refusal: it takes ICU's data of lists, which are slow to load.
+  listOfAlternatives ??= new Intl.ListFormat("en-GB", { type: "disjunction" });
   return listOfAlternatives.format(names.map((name) => `"${name}"`));
 }
 
-const listOfAlternatives = new Intl.ListFormat("en-GB", { type: "disjunction" });
+let listOfAlternatives: Intl.ListFormat | undefined;

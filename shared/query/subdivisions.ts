@@ -2,8 +2,8 @@ import { createRequire } from "node:module";
 import type cldr from "cldr-subdivisions-full/subdivisions/en/en.json";
 import type * as iso3166 from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
-import { removeSpaces } from "../gazetteer/fold-name.ts";
-import { foldName } from "../gazetteer/fold-name.ts";
+import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
+import { keptTables } from "../gazetteer/kept-tables.ts";
 
 /** States, provinces and other subdivisions of countries, each with its country: `Texas, United States`. */
 type Subdivisions = {
@@ -56,13 +56,19 @@ export function hasSubdivision(countryCode: string, text: string): boolean {
   return byName.get(key)?.has(countryCode) === true || byCode.has(`${countryCode.toLowerCase()} ${key}`);
 }
 
-/** Reads the lists, if they have not been read yet. They take 13 MB and 0.1 s, so a process calls it when it starts. */
+/** Reads the lists, if they have not been read yet. They take 13 MB and up to 0.1 s, so a process calls it when it starts. */
 export function loadSubdivisions(): void {
   subdivisions();
 }
 
+/** The code that decides which names subdivisions have. */
+const files = [
+  import.meta.url,
+  ...["./countries.ts", "../gazetteer/fold-name.ts"].map((file) => import.meta.resolve(file)),
+];
+
 function subdivisions(): Subdivisions {
-  cached ??= readSubdivisions();
+  cached ??= keptTables(files, readSubdivisions);
   return cached;
 }
 

@@ -10,9 +10,8 @@ import { expect, onTestFinished, test } from "vitest";
 const program = (decisive: string) => `
   import { keptTables } from "${new URL("../../../shared/gazetteer/kept-tables.ts", import.meta.url).href}";
   let filled = false;
-  const compute = (tables) => { filled = true; new Uint32Array(tables)[0] = 7; };
-  const files = [new URL("${pathToFileURL(decisive).href}")];
-  console.log(new Uint32Array(keptTables({ bytes: 4, files, compute }))[0], filled);
+  const fill = () => { filled = true; return new Map([["number", new Uint32Array([7])]]); };
+  console.log(keptTables(["${pathToFileURL(decisive).href}"], fill).get("number")[0], filled);
 `;
 
 test("tables are filled by the first start, and again if what decides about them changes or the kept ones are damaged", async () => {
