@@ -53,7 +53,7 @@ async function stop({ child, exited, ...started }: ReturnType<typeof start>) {
 
 test("it prints progress at once, and in the end every address with a token that works", async () => {
   const started = start("whole");
-  await eventually(async () => started.text.includes("Serpmill is running"));
+  await eventually(async () => started.text.includes("Operator's commands"));
   expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
   expect(started.text).toContain(

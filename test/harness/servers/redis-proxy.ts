@@ -13,8 +13,14 @@ export interface RedisProxy {
   close: () => Promise<void>;
 }
 
-/** Starts HAProxy in front of both servers with the shipped configuration: only addresses and ports differ. */
-export async function startRedisProxy({ servers: [primary, replica] }: RedisPair): Promise<RedisProxy> {
+/**
+ * Starts HAProxy in front of both servers with the shipped configuration: only addresses and ports differ.
+ * @param options.failedChecks after so many a server is down.
+ */
+export async function startRedisProxy(
+  { servers: [primary, replica] }: RedisPair,
+  { failedChecks = 2 } = {},
+): Promise<RedisProxy> {
   const port = await freePort();
   const { REDIS_PROXY_PASSWORD } = usualPasswords;
   const haproxy = await startHaproxy({
@@ -23,6 +29,7 @@ export async function startRedisProxy({ servers: [primary, replica] }: RedisPair
       "bind :6379": `bind 127.0.0.1:${port}`,
       "redis-1:6379": `127.0.0.1:${primary.port}`,
       "redis-2:6379": `127.0.0.1:${replica.port}`,
+      "fall 2": `fall ${failedChecks}`,
     },
     env: { REDIS_PROXY_PASSWORD },
   });
