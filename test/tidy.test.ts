@@ -157,7 +157,6 @@ test("no test looks beyond the checkout", () => {
 
 test("every Lua script names its keys, arguments and outcomes on top", () => {
   const exceptions = {
-    "shared/credits/window.lua": "no script: functions that are put in front of two",
     "shared/credits/limits.lua": "no script: functions that are put in front of two",
     "shared/credits/note-suspect.lua": "no script: a function that is put in front of two",
     "shared/credits/token-hold.lua": "no script: a function that is put in front of two",

@@ -14,10 +14,9 @@ import { unpaidLevels } from "./unpaid-calls.ts";
 const here = (file: string) => new URL(file, import.meta.url);
 const admitScript = new Script(
   "admit",
-  here("window.lua"),
+  here("limits.lua"),
   here("deadline-entry.lua"),
   here("unpaid-calls.lua"),
-  here("limits.lua"),
   here("admit.lua"),
 );
 

@@ -26,7 +26,7 @@ import type { TokenSpending, VersionedBalance } from "./ledger.ts";
  */
 
 const here = (file: string) => new URL(file, import.meta.url);
-const usageScript = new Script("usage", here("window.lua"), here("limits.lua"), here("usage.lua"));
+const usageScript = new Script("usage", here("limits.lua"), here("usage.lua"));
 const settleScript = Script.endingWork(
   "settle",
   here("deadline-entry.lua"),

@@ -126,3 +126,11 @@ create table tokens (
 create index tokens_by_organization on tokens (organization_id);
 -- The sweeper reads this index: an organization has a hold only if one of its tokens was used lately.
 create index tokens_by_last_use on tokens (last_used_at);
+
+-- Ends a rotated token at a time, never later than its own expiry. Processes cannot write an expiry, so that none of them makes a token
+-- live longer. Returns no row for a token that does not exist.
+create function end_token(token text, at timestamptz) returns table (organization_id text, ended_at timestamptz)
+language sql security definer set search_path = public, pg_temp as $$
+  update tokens t set expires_at = least(t.expires_at, end_token.at) where t.id = end_token.token
+  returning t.organization_id, t.expires_at
+$$;
