@@ -16,10 +16,10 @@ import { serveFile } from "./http/static-file.ts";
 import { pageFileHeaders } from "./pages/page-sender.ts";
 import { openLanding } from "./landing/landing.ts";
 import type { McpParts } from "./mcp/endpoint.ts";
-import { rejectOAuth } from "./mcp/reject-oauth.ts";
+import { rejectOAuth } from "./mcp/read-message.ts";
 import type { RefusedSearches } from "./search/refused-searches.ts";
 import { handleSearch, type SearchHandlerParts } from "./v1/search.ts";
-import { handleUsage, type UsageHandlerParts } from "./v1/usage.ts";
+import { handleUsage, type UsageHandlerParts } from "./read-usage.ts";
 
 type Handler = (request: Request, response: Response) => Promise<void> | void;
 

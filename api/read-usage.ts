@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { Request, Response } from "express";
 import type { RateWindow } from "../shared/credits/admit.ts";
 import { type CreditState, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
@@ -13,6 +14,9 @@ import type { Caller } from "../shared/organizations/organizations.ts";
 import { natural, optional } from "../shared/schema.ts";
 import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { RateLimited, unavailable } from "./errors.ts";
+import { sendJson, setRateLimitHeaders } from "./http/send-json.ts";
+import { requestScopeOf } from "./http/request-scope.ts";
+import type { Identify } from "./identify.ts";
 
 /** The body of the 200 of usage. */
 export const usageResponseBody = z
@@ -120,4 +124,26 @@ export function toUsageError(log: Log, requestId: string, error: unknown): Calle
   if (error instanceof CallerError) return error;
   log.error({ err: error, requestId }, "unhandled error");
   return unavailable("balance_unreadable");
+}
+
+export interface UsageHandlerParts {
+  identify: Identify;
+  readUsage: ReadUsage;
+  log: Log;
+}
+
+/** GET /v1/usage */
+export function handleUsage({ identify, readUsage, log }: UsageHandlerParts) {
+  return async (request: Request, response: Response) => {
+    const { requestId, logFields } = requestScopeOf(response);
+    try {
+      const caller = await identify(request, response, "usage");
+      const usage = await readUsage(caller);
+      logFields.outcome = "answered";
+      if (usage.window) setRateLimitHeaders(response, caller.plan, usage.window);
+      sendJson(request, response, 200, serializeUsage(caller, usage));
+    } catch (error) {
+      throw toUsageError(log, requestId, error);
+    }
+  };
 }

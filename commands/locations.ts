@@ -46,7 +46,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
 async function refresh(context: CommandContext, acceptShorter: boolean) {
   const { database, warn } = context;
   // Loaded on demand: the providers and their HTTP client would add to the start of every other command.
-  const { listBytesMax, refreshList } = await import("../worker/locations/refresh-list.ts");
+  const { listBytesMax, refreshList } = await import("../worker/locations/refresh-lists.ts");
   const { openProviderHttp } = await import("../worker/providers/policies/http.ts");
   const providers = await providersWithList(context.config);
   const http = openProviderHttp({ bodyBytesMax: listBytesMax });
@@ -70,7 +70,7 @@ async function refresh(context: CommandContext, acceptShorter: boolean) {
 
 async function refreshNames(context: CommandContext, url: string) {
   const { database, warn } = context;
-  const { refreshPlaceNames } = await import("../worker/locations/refresh-place-names.ts");
+  const { refreshPlaceNames } = await import("../worker/locations/refresh-lists.ts");
   const record = recorderOf(context, "locations.refreshed", placeNamesList);
   const onProgress = (step: string) => warn(`${placeNamesList}: ${step}`);
   const refreshed = await refreshPlaceNames({ url, database, onProgress, record });

@@ -3,7 +3,7 @@ import { inTransaction } from "../shared/database/transaction.ts";
 import { readThreshold } from "../shared/webhooks/low-balance.ts";
 import { listEvents } from "../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../shared/webhooks/webhooks.ts";
-import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/webhooks/audited-changes.ts";
+import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/organizations/audited-changes.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { parseMilsOrNone } from "./money.ts";
 import { CommandRefused, refuseErased, requireOrganization } from "./refusals.ts";

@@ -5,8 +5,7 @@ import { Agent, request } from "undici";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import type { Context } from "../shared/process/context.ts";
 import { type AttemptEnd, claimEvents, type DueEvent, recordAttempt } from "../shared/webhooks/webhook-events.ts";
-import { addressIn, isPublicAddress, type WebhookTargets } from "../shared/webhooks/webhook-target.ts";
-import { signEvent } from "../shared/webhooks/webhooks.ts";
+import { addressIn, isPublicAddress, signEvent, type WebhookTargets } from "../shared/webhooks/webhooks.ts";
 
 const pauseMs = 1_000;
 /** Deliveries wait for receivers nearly all of their time. */

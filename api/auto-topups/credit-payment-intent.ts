@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Context } from "../../shared/process/context.ts";
-import { checkoutMetadata, organizationOf } from "../topups/checkout.ts";
+import { checkoutMetadata, organizationOf } from "../topups/stripe.ts";
 import {
   type Bringer,
   creditPayment,

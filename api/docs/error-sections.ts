@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { helpHeadingOf } from "../http/help-link.ts";
+import { helpHeadingOf } from "../http/send-error.ts";
 import { errorDefinitions } from "../error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 

@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
-import { publicAddress } from "../http/public-address.ts";
+import { publicAddress } from "../http/request-headers.ts";
 
 /** GET /llms.txt: what a model needs to write code for this API, or to find the page that has it (llmstxt.org). */
 export function handleLlmsText({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL">) {

@@ -1,7 +1,7 @@
 import { chargingRule } from "../charging-rule.ts";
 import type { ErrorStatus } from "../error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
-import { helpLinkOf } from "../http/help-link.ts";
+import { helpLinkOf } from "../http/send-error.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";
 

@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from "express";
+import type { Redis } from "ioredis";
 import type { Config, DoorName } from "../../shared/config.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { STATUS_CODES } from "../../shared/process/http.ts";
@@ -6,10 +7,9 @@ import { issuesOf } from "../../shared/errors/issues.ts";
 import { issuesIn } from "../../shared/errors/error-messages.ts";
 import { CallerError, errors } from "../../shared/errors.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { type Query, readQuery } from "../../shared/query/query.ts";
-import type { Scope } from "../../shared/organizations/organizations.ts";
+import { type Query, queryFingerprint, readQuery } from "../../shared/query/query.ts";
+import type { Caller, Scope } from "../../shared/organizations/organizations.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
-import type { Redis } from "ioredis";
 import { CallerDisconnected } from "../errors.ts";
 import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
@@ -17,17 +17,20 @@ import { readJson } from "../http/read-json.ts";
 import { abortOnDisconnect, type RequestScope, requestScopeOf } from "../http/request-scope.ts";
 import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
 import { answerLogFields, type DeliverableAnswer } from "../search/search.ts";
-import { newSearchRequest, type SearchRequest } from "../search/search-request.ts";
+import { newSearchRequest, type SearchRequest, sha256 } from "../search/search-request.ts";
 import type { SearchHandlerParts } from "../v1/search.ts";
 import type { Door, Order } from "./door.ts";
-import { type Entrance, Entrances } from "./entrances.ts";
-import { Repeats } from "./repeats.ts";
 import { firecrawl } from "./firecrawl.ts";
 import { openwebui } from "./openwebui.ts";
 import { perplexity } from "./perplexity.ts";
 import { searxng } from "./searxng.ts";
 import { serper } from "./serper.ts";
 import { tavily } from "./tavily.ts";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
+import { readIdempotencyState } from "../../shared/credits/holds.ts";
+import { timeOfId } from "../../shared/ids.ts";
+import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
+import { PaidAnswers } from "../search/idempotency.ts";
 
 /** The table of each door. */
 const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } satisfies Record<DoorName, Door>;
@@ -178,5 +181,103 @@ async function runWithin(
     throw new CallerError("engine_timeout", { reason: "still_running", timeoutMs: patienceMs, retryAfterMs: 1_000 });
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** A request at a door: its path is counted from the door's root, or from the token in the address. */
+interface Entrance {
+  name: DoorName;
+  path: string;
+  /** The token of an address such as `/searxng/k/<token>/search`, for clients that send none. */
+  token?: string | undefined;
+}
+
+/** What precedes a token in an address. */
+const tokenMark = "k";
+
+/** Where the open doors are: each under a path of its name, and those with a host of their own there as well. */
+class Entrances {
+  readonly #names: ReadonlyMap<string, DoorName>;
+  readonly #hosts: ReadonlyMap<string, DoorName>;
+
+  constructor({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }: Pick<Config, "COMPAT_DOORS" | "COMPAT_HOSTS">) {
+    this.#names = new Map(open.map((name) => [name, name]));
+    this.#hosts = new Map(
+      hosts.flatMap((pair) =>
+        open.filter((name) => pair.startsWith(`${name}=`)).map((name) => [pair.slice(name.length + 1), name]),
+      ),
+    );
+  }
+
+  /** @returns undefined for a request of the API itself. The host of a door serves its door and nothing else. */
+  enter(request: Request): Entrance | undefined {
+    // Users paste addresses with a trailing slash, and clients add another.
+    const segments = request.path.split("/").filter((segment) => segment !== "");
+    const byHost = this.#hosts.get(hostOf(request));
+    const name = byHost ?? (request.path.startsWith("//") ? undefined : this.#names.get(segments.shift() ?? ""));
+    const [mark, token, ...rest] = segments;
+    if (name && mark === tokenMark && token !== undefined) return { name, path: `/${rest.join("/")}`, token };
+    return name && { name, path: `/${segments.join("/")}` };
+  }
+}
+
+/** The host that the caller addressed, in lower case, without port and without the dot of a complete name. */
+const hostOf = ({ headers }: Request): string =>
+  (headers.host ?? "").toLowerCase().replace(/:\d*$/, "").replace(/\.$/, "");
+
+/** For so long from its start, a repeat of a search joins it or gets its answer. */
+const repeatMs = 60_000;
+/** Requests for one search that begin within this time agree on a window, however the clocks of their APIs differ. */
+const agreementMs = 10_000;
+
+/**
+ * The idempotency keys of searches at doors, whose clients send none. A key is made of the token, the door, the query and a window
+ * of a minute, so that a client's retry finds the search that it repeats, in Redis while that runs and in Postgres once it was paid.
+ *
+ * A repeat within a minute of the start is in the same window or in the next one, so it also looks for the key of the window before.
+ * It looks for the one before that as well: a repeat that joins a search takes its key over if the search fails, and so may have
+ * begun in a later window than that of its key. Two requests on either side of the end of a window agree on one in Redis. If
+ * Redis loses that, or the record of a running search, the key of the window itself is the same: Postgres charges it once.
+ */
+export class Repeats {
+  readonly #redis: Redis;
+  readonly #paidAnswers: PaidAnswers;
+  readonly #clock: { now: () => number };
+
+  constructor(
+    { redis, database, metrics }: { redis: Redis; database: Database; metrics: Metrics },
+    clock: { now: () => number } = Date,
+  ) {
+    this.#clock = clock;
+    this.#redis = redis;
+    this.#paidAnswers = new PaidAnswers({ database, metrics });
+  }
+
+  /** The key of a search: that of the same search if it began in the last minute, or else a new one. */
+  async keyOf({ organizationId, tokenId }: Caller, door: string, query: Query): Promise<string> {
+    // A caller cannot send such a key, because a header allows no spaces in it.
+    const search = `door ${door} ${tokenId} ${queryFingerprint(query)}`;
+    const now = this.#clock.now();
+    const window = await orRedisUnavailable(this.#agreeOnWindow(organizationId, search, Math.floor(now / repeatMs)));
+    const keys = [window, window - 1, window - 2].map((at) => `${search} ${at}`);
+    const starts = await Promise.all(keys.map((key) => this.#startOf(organizationId, sha256(key))));
+    const found = starts.findIndex((startedAt) => startedAt !== undefined && now - startedAt.getTime() <= repeatMs);
+    return keys[Math.max(found, 0)] ?? search;
+  }
+
+  async #agreeOnWindow(organizationId: string, search: string, window: number): Promise<number> {
+    const key = keysOf(organizationId).doorWindow(sha256(search));
+    const earlier = await this.#redis.set(key, window, "PX", agreementMs, "NX", "GET");
+    return Number(earlier ?? window);
+  }
+
+  /** When the search under a key began that runs or was paid; undefined if there is none. */
+  async #startOf(organizationId: string, hash: string): Promise<Date | undefined> {
+    const [runs, paid] = await Promise.all([
+      orRedisUnavailable(readIdempotencyState(this.#redis, organizationId, hash)),
+      orPostgresUnavailable(this.#paidAnswers.findKey({ organizationId, hash })),
+    ]);
+    const requestId = paid?.requestId ?? ("requestId" in runs ? runs.requestId : undefined);
+    return requestId === undefined ? undefined : timeOfId(requestId);
   }
 }

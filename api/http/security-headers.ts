@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Request } from "express";
-import { securityHeaders } from "../../shared/process/security-headers.ts";
+import { securityHeaders } from "../../shared/process/http.ts";
 
 const overHttps = { ...securityHeaders, "Strict-Transport-Security": `max-age=${365 * 24 * 3_600}` } as const;
 const [plainEntries, httpsEntries] = [Object.entries(securityHeaders), Object.entries(overHttps)];

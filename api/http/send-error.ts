@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type CallerError, errorBody, errors } from "../../shared/errors.ts";
+import { type CallerError, errorBody, type ErrorCode, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { helpLinkOf } from "./help-link.ts";
 import { hasBearerToken } from "./request-headers.ts";
 import { type ErrorForm, requestScopeOf } from "./request-scope.ts";
 import { securityHeadersOf } from "./security-headers.ts";
@@ -56,3 +55,21 @@ export function rejection(reason: string, isSecure: boolean): { headers: Record<
   };
   return { headers, body };
 }
+
+/**
+ * The heading of an error's section in the reference: `429 rate limited (retry)`. Its search finds the status and the word
+ * `retry`. The code is in words, because the reference takes two underscores for emphasis.
+ */
+export function helpHeadingOf(code: ErrorCode): string {
+  const { status, retry } = errors[code];
+  return `${status} ${code.replaceAll("_", " ")} (${retry ? "retry" : "no retry"})`;
+}
+
+/** The path of that section, as the reference makes anchors of its headings. */
+export function helpPathOf(code: ErrorCode): string {
+  const slug = helpHeadingOf(code).replace(/[()]/g, "").replaceAll(" ", "-");
+  return `/docs#description/${slug}`;
+}
+
+/** The header `Link` of an error's answer. The address is relative, so it is right behind any proxy. */
+export const helpLinkOf = (code: ErrorCode) => `<${helpPathOf(code)}>; rel="help"`;

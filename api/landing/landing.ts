@@ -5,7 +5,7 @@ import type { Config } from "../../shared/config.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { type Brand, brandName, readBrand, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
-import { publicAddress } from "../http/public-address.ts";
+import { publicAddress } from "../http/request-headers.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { highlighted } from "../pages/highlight.ts";
 import { html, type Html } from "../pages/html.ts";

@@ -8,9 +8,8 @@ import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import { z } from "zod";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { Identify } from "../identify.ts";
-import { openHostCheck } from "./host-check.ts";
+import { methodOf, openHostCheck, readMessage, rejectForeignHost, rejectListening } from "./read-message.ts";
 import { Cancellation, McpRequest } from "./mcp-request.ts";
-import { methodOf, readMessage, rejectForeignHost, rejectListening } from "./read-message.ts";
 import { createToolServer, type ToolParts } from "./tool-server.ts";
 import { writeAnswer } from "./write-answer.ts";
 

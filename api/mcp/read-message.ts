@@ -1,4 +1,11 @@
-import { ProtocolErrorCode } from "@modelcontextprotocol/server";
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import {
+  localhostAllowedHostnames,
+  ProtocolErrorCode,
+  validateHostHeader,
+  validateOriginHeader,
+} from "@modelcontextprotocol/server";
 import type { Request, Response } from "express";
 import { z } from "zod";
 import { CallerError } from "../../shared/errors.ts";
@@ -6,7 +13,7 @@ import { recordError } from "../errors.ts";
 import { readJson } from "../http/read-json.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
-import type { ForeignReason } from "./host-check.ts";
+import type { Config } from "../../shared/config.ts";
 
 // The first of the codes that JSON-RPC leaves to implementations.
 const serverErrorCode = -32_000;
@@ -71,4 +78,40 @@ function reject(
   const { requestId } = requestScopeOf(response);
   const error = { code, message, data: { requestId, reason } };
   sendJson(request, response, status, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+}
+
+type ForeignReason = "host_not_allowed" | "origin_not_allowed";
+
+type HostConfig = Pick<Config, "HOST" | "PUBLIC_URL" | "MCP_ALLOWED_HOSTS">;
+
+/**
+ * Protects against DNS rebinding: a web page that points its own host name at this server, on its visitor's machine or
+ * network, sends that name as Host or Origin. An IP address cannot be rebound, and only browsers send Origin.
+ * @returns a function that returns why a request is rejected, or undefined.
+ */
+export function openHostCheck(config: HostConfig): (request: IncomingMessage) => ForeignReason | undefined {
+  const allowed = [...localhostAllowedHostnames(), config.HOST, ...config.MCP_ALLOWED_HOSTS];
+  if (config.PUBLIC_URL !== undefined) allowed.push(new URL(config.PUBLIC_URL).hostname);
+
+  return ({ headers }) => {
+    const host = validateHostHeader(headers.host, allowed);
+    const hostname = host.ok ? host.hostname : (host.hostname ?? "");
+    if (!host.ok && !isAddress(hostname)) return "host_not_allowed";
+    return validateOriginHeader(headers.origin, [...allowed, hostname]).ok ? undefined : "origin_not_allowed";
+  };
+}
+
+// A host name that is an IPv6 address has brackets.
+const isAddress = (hostname: string) => isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
+
+const noOAuth =
+  "There is no sign-in by OAuth. The token in the header `Authorization: Bearer smk_…` is missing, unknown, expired or revoked.";
+
+/**
+ * POST /register: where a client whose token was refused looks for a sign-in by OAuth, by the default of the protocol. It shows
+ * its user this answer in place of the 401, so the answer is about the token, in the form of OAuth (RFC 7591, section 3.2.2).
+ */
+export function rejectOAuth(request: Request, response: Response): void {
+  recordError(response, new CallerError("not_found"));
+  sendJson(request, response, 404, JSON.stringify({ error: "access_denied", error_description: noOAuth }));
 }

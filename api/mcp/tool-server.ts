@@ -12,15 +12,18 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { chargingRule } from "../charging-rule.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
-import { publicAddress } from "../http/public-address.ts";
+import { isIdempotencyKey, publicAddress } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import type { SearchParts } from "../v1/search.ts";
-import { callSearch, type ToolAnswer } from "./search-tool.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
+import { readQuery } from "../../shared/query/query.ts";
+import { answerLogFields } from "../search/search.ts";
+import { newSearchRequest } from "../search/search-request.ts";
+import { AnswerCopies } from "./answer-copies.ts";
 
 const toolsListTtlMs = 300_000;
 
@@ -124,4 +127,73 @@ function toErrorAnswer(
 /** A REST body as a tool result: parsed, and as text for clients that do not read structured content. */
 function toToolResult(body: string): CallToolResult {
   return { content: [{ type: "text", text: body }], structuredContent: JSON.parse(body) };
+}
+
+const keyField = "serpmill/idempotencyKey";
+const replayedField = "serpmill/idempotencyReplayed";
+
+/** How a tool call ended: its result, and the outcome for the metric. */
+interface ToolAnswer {
+  outcome: string;
+  result: CallToolResult;
+}
+
+/** The search tool: the same search as `POST /v1/serp/search`. */
+async function callSearch(
+  { search, delivery, searchTimeoutMs: timeoutMs }: SearchParts,
+  mcpRequest: McpRequest,
+  args: Record<string, unknown>,
+  serverContext: ServerContext,
+): Promise<ToolAnswer> {
+  const { scope, caller, response, disconnected } = mcpRequest;
+  const { requestId, deadlineStartsAtMs, logFields } = scope;
+  const idempotencyKey = readKey(serverContext);
+  const query = readQuery(args);
+  const spans = scope.beginSpans();
+  const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
+  const searchRequest = newSearchRequest(sent);
+  const stopProgress = sendProgress(serverContext, timeoutMs);
+  const answer = await search.run(searchRequest).finally(stopProgress);
+
+  Object.assign(logFields, answerLogFields(answer));
+  const copies = new AnswerCopies(answer.body);
+  mcpRequest.delivery = { copies, flushed: delivery.begin(searchRequest, response, answer.payable) };
+  // With progress notifications the headers have been sent already.
+  if (!response.headersSent) {
+    response.setHeader("X-Request-Id", answer.requestId);
+    setRateLimitHeaders(response, caller.plan, answer.window);
+  }
+  if (!answer.replayed) return { outcome: "answered", result: copies.result };
+  return { outcome: "replayed", result: { ...copies.result, _meta: { [replayedField]: true } } };
+}
+
+function readKey({ mcpReq }: ServerContext): string | undefined {
+  const { _meta: meta } = mcpReq;
+  const key = meta?.[keyField];
+  if (key === undefined || (typeof key === "string" && isIdempotencyKey(key))) return key;
+  const message = "Expected 1 to 255 visible ASCII characters.";
+  throw new CallerError("bad_request", { issues: [{ path: `_meta.${keyField}`, message }] });
+}
+
+const intervalMs = 1_000;
+
+/**
+ * Sends a progress notification every second until the deadline, if the client asked for progress.
+ * @returns a function that stops it.
+ */
+function sendProgress({ mcpReq }: ServerContext, timeoutMs: number): () => void {
+  const { _meta: meta } = mcpReq;
+  const progressToken = meta?.progressToken;
+  if (progressToken === undefined) return () => undefined;
+  const last = Math.ceil(timeoutMs / intervalMs);
+  let progress = 0;
+  const timer = setInterval(() => {
+    progress += 1;
+    const message = `Searching for ${progress} s, at most ${last} s.`;
+    const params = { progressToken, progress, message };
+    // A notification fails only if the client has disconnected.
+    void mcpReq.notify({ method: "notifications/progress", params }).catch(() => undefined);
+    if (progress >= last) clearInterval(timer);
+  }, intervalMs);
+  return () => clearInterval(timer);
 }

@@ -7,21 +7,33 @@ import { organicPerPage } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, readQuery } from "../../shared/query/query.ts";
 import { type AccountView, organizationField } from "../billing/frame/account-frame.ts";
 import type { AccountHandlers, FormRequest, PageRequest } from "../billing/frame/account-handlers.ts";
-import { searchAddress } from "../billing/searches/history-table.ts";
+import { searchAddress } from "../billing/searches/history.ts";
 import { onlyTokenOf } from "../billing/session/sessions.ts";
-import { answerLink, answerTabs, answerViews } from "../billing/searches/answer-view.ts";
-import { resultsPage, type ShownElement, shownBytesMax } from "../billing/searches/results-page.ts";
+import {
+  answerLink,
+  answerTabs,
+  answerViews,
+  resultsPage,
+  shownBytesMax,
+  type ShownElement,
+} from "../billing/searches/answer-view.ts";
 import { recordError } from "../errors.ts";
-import { isIdempotencyKey } from "../http/request-headers.ts";
-import { publicAddress } from "../http/public-address.ts";
+import { isIdempotencyKey, publicAddress } from "../http/request-headers.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import { sendJson } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
 import { amount, count, dollars } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
-import { codeSamples, readSample } from "./code-samples.ts";
-import { type FormLook, formAddress, requestBodyOf, searchFields, unfolded } from "./search-fields.ts";
+import {
+  codeSamples,
+  formAddress,
+  type FormLook,
+  readSample,
+  requestBodyOf,
+  searchFields,
+  unfolded,
+} from "./search-form.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
 import type { CancelSearch } from "../search/cancel-search.ts";
 import { answerLogFields } from "../search/search.ts";

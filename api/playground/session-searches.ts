@@ -4,7 +4,7 @@ import { timeOfId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import { sessionSearchesOf } from "../billing/session/session-keys.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
-import { execPipeline } from "../../shared/redis/pipeline.ts";
+import { execPipeline } from "../../shared/redis/connect.ts";
 import { type LoggedSearch, readSearches } from "../../shared/search-log/read-search-log.ts";
 import type { SignedIn } from "../billing/session/sessions.ts";
 

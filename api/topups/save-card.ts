@@ -5,8 +5,7 @@ import { saveCard } from "../auto-topups/audited-changes.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { organizationOf, ownerMetadata } from "./checkout.ts";
-import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
+import { beginSession, organizationOf, ownerMetadata, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 /**

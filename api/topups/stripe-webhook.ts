@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import { z } from "zod";
 import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { creditCheckoutSession, organizationOf } from "./checkout.ts";
+import { creditCheckoutSession, organizationOf } from "./stripe.ts";
 import { type PaymentOutcome, publishTopup } from "./credit-payment.ts";
 import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";

@@ -3,9 +3,8 @@ import { z } from "zod";
 import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import { checkoutMetadata } from "./checkout.ts";
+import { beginSession, checkoutMetadata, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { milsPerCent } from "./credit-payment.ts";
-import { beginSession, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 import { dollars } from "../pages/format.ts";
 

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
-import { entryRules, ofSlice } from "./entry-rules.ts";
-import { countingDayOf, spendingRules } from "./spending-rules.ts";
+import { countingDayOf, entryRules, ofSlice, spendingRules } from "./rules.ts";
 import { type FoundViolations, type Read, readPart, shownMax } from "./violations.ts";
 
 const organizationsPerPage = 500;

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { execPipeline } from "../redis/pipeline.ts";
+import { execPipeline } from "../redis/connect.ts";
 import { Script } from "../redis/script.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey } from "./redis-keys.ts";
 

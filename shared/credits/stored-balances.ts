@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
-import { execPipeline } from "../redis/pipeline.ts";
+import { execPipeline } from "../redis/connect.ts";
 import { settleHolds } from "./holds.ts";
 import type { TokenSpending, VersionedBalance } from "./ledger.ts";
 import { keysOf } from "./redis-keys.ts";

@@ -2,9 +2,8 @@ import type { RequestListener } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "./context.ts";
-import { createServer } from "./http.ts";
+import { createServer, securityHeaders } from "./http.ts";
 import type { Metrics } from "../metrics.ts";
-import { securityHeaders } from "./security-headers.ts";
 
 const checkTimeoutMs = 500;
 // Well below the two seconds that a stopping API still serves, so that probes see it stop in time.

@@ -1,4 +1,4 @@
-import { type Redis, ReplyError } from "ioredis";
+import { type ChainableCommander, type Redis, ReplyError } from "ioredis";
 import { retryWhile } from "../concurrency/retry.ts";
 import { StartRefused } from "../config/start-refused.ts";
 import type { Log } from "../log.ts";
@@ -63,4 +63,13 @@ export async function refuseCluster(redis: Redis): Promise<void> {
     throw error;
   });
   if (/^cluster_enabled:1\r?$/m.test(info)) throw new StartRefused(clusterRefusal);
+}
+
+/** Sends a pipeline and returns the replies in order. @throws the first error of a command, or of the connection. */
+export async function execPipeline(pipeline: ChainableCommander): Promise<unknown[]> {
+  const results = (await pipeline.exec()) ?? [];
+  return results.map(([error, reply]) => {
+    if (error) throw error;
+    return reply;
+  });
 }

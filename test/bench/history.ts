@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
 import { formatTable } from "../harness/format-table.ts";
-import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../commands/ledger.ts";
 import { readChart } from "../../api/billing/overview/usage.ts";
 import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { historyFilters, readHistory } from "../../api/ledger/history.ts";

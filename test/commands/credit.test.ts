@@ -5,7 +5,7 @@ import { readHistory } from "../../api/ledger/history.ts";
 import { readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";
 import { readStatement } from "../../api/ledger/statement.ts";
-import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../commands/ledger.ts";
 import { newId } from "../../shared/ids.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../commands/ledger.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { newId } from "../../shared/ids.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";

@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../commands/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { createPayer } from "../harness/fixtures/payer.ts";

@@ -112,7 +112,7 @@ test.each(codes)("the error %s is in every place that the recipe names", (code) 
 
 const placesOfType = (type: string): Places => ({
   "docs/api.md: the types of result": codesIn(tableRows(page("docs/api.md"), "key")[0]?.notes).includes(type),
-  "worker/providers/sandbox/generate-page.ts: an element": mentions("worker/providers/sandbox/generate-page.ts", type),
+  "worker/providers/sandbox/sandbox.ts: an element": mentions("worker/providers/sandbox/sandbox.ts", type),
   "docs/operating/provider-answers.md: a provider that has it": readSource(
     "docs/operating/provider-answers.md",
   ).includes(`| \`${type}\` |`),
@@ -128,8 +128,8 @@ const notExtracted: ReadonlySet<string> = new Set(["type", "rank"]);
 const placesOfField = (name: string): Places => ({
   "docs/api.md: keys of a result": wordsIn("docs/api.md", "key").includes(name),
   "worker/providers/build-element.ts: a value": name === "rank" || mentions("worker/providers/build-element.ts", name),
-  "api/billing/searches/results-page.ts: as people see it":
-    name === "domain" || mentions("api/billing/searches/results-page.ts", name),
+  "api/billing/searches/answer-view.ts: as people see it":
+    name === "domain" || mentions("api/billing/searches/answer-view.ts", name),
   "test/harness/expected-elements/expected-elements.ts: fields":
     notExtracted.has(name) || fields.some((field) => field.split(".")[0] === name),
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { verifyLedger } from "../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../commands/ledger.ts";
 import { exitCodes } from "../../commands/run-command.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { Shutdown } from "../../shared/concurrency/shutdown.ts";

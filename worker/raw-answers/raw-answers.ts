@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { compressAnswer, expandAnswer } from "../../shared/compress-answer.ts";
 import { answerSources } from "../../shared/outcomes.ts";
-import { execPipeline } from "../../shared/redis/pipeline.ts";
+import { execPipeline } from "../../shared/redis/connect.ts";
 
 /**
  * The raw answers of providers in Redis, for debugging: a list under the id of each search, with one entry for each call

@@ -13,8 +13,7 @@ import { listTokens } from "../../tokens/tokens.ts";
 import { isTopupOf } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
-import type { Credit, ReadCredit } from "../frame/credit.ts";
-import type { LiveSections } from "../frame/live-updates.ts";
+import type { Credit, LiveSections, ReadCredit } from "../frame/live-updates.ts";
 import {
   type Chart,
   isReadOnce,
@@ -27,10 +26,9 @@ import {
   usageViewQuery,
 } from "./usage.ts";
 import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
-import { historyTable } from "../searches/history-table.ts";
-import { withSearches } from "../searches/history-view.ts";
+import { historyTable, withSearches } from "../searches/history.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
-import { publicAddress } from "../../http/public-address.ts";
+import { publicAddress } from "../../http/request-headers.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { highlighted } from "../../pages/highlight.ts";
 import { html, type Html } from "../../pages/html.ts";

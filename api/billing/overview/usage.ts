@@ -7,8 +7,7 @@ import { type DayFigures, type LedgerDay, withoutPlace } from "../../../shared/c
 import { type DurationFigures, type Durations, readDurations } from "../../ledger/durations.ts";
 import { entriesMax, readTokenDays, type TokenDays } from "../../ledger/token-days.ts";
 import { type Bar, barChart, type Drawing, key, labelOf, lineChart, type Point } from "./chart.ts";
-import { type FindableToken, tokenOptions } from "../searches/find-form.ts";
-import { duration } from "../searches/history-table.ts";
+import { duration, type FindableToken, tokenOptions } from "../searches/history.ts";
 import { amount, count, dateOf, dollars, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 

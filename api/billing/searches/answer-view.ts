@@ -1,4 +1,5 @@
-import { html, type Html } from "../../pages/html.ts";
+import { type ResultType, resultTypeMeanings } from "../../../shared/results.ts";
+import { type Html, html } from "../../pages/html.ts";
 
 /** What an answer can be looked at as. On a wide screen the page stands beside the JSON, or beside the code without one. */
 interface AnswerViews {
@@ -28,3 +29,72 @@ ${
 /** The address of an answer's page, which those can open who may see the search. */
 export const answerLink = (address: string, text: string): Html =>
   html`<a id="address" href="${address}">${text}</a> <button type="button" class="plain" data-copy="address" hidden>Copy link</button>`;
+
+/** A larger answer is not shown: writing it would hold up the searches of this process. */
+export const shownBytesMax = 256 * 1024;
+
+/** One link inside an element. */
+interface ShownLink {
+  title: string;
+  url: string;
+  description: string;
+}
+
+/** One element of an answer. A compact answer has only the first three fields. */
+export interface ShownElement extends ShownLink {
+  type?: ResultType;
+  rank?: number;
+  breadcrumb?: string;
+  richSnippet?: { top: string[]; bottom: string[] };
+  siteLinks?: ShownLink[];
+}
+
+/** Headings of the blocks that have one on a results page. */
+const headings: Partial<Record<ResultType, string>> = {
+  ai_overview: "AI overview",
+  people_also_ask: "People also ask",
+  local_pack: "Places",
+  top_stories: "Top stories",
+  video: "Videos",
+  images: "Images",
+  shopping: "Products",
+  discussions: "Discussions and forums",
+  related_searches: "Related searches",
+};
+
+/**
+ * The elements of an answer as on a results page, in order, each with its type and rank. Nothing is loaded from other sites.
+ * @param addressOf the address of the form with another keyword.
+ */
+export function resultsPage(elements: readonly ShownElement[], addressOf: (keyword: string) => string): Html {
+  return html`<ol class="serp">${elements.map((element) => elementItem(element, addressOf))}</ol>`;
+}
+
+function elementItem(shown: ShownElement, addressOf: (keyword: string) => string): Html {
+  const { type, rank, title, url, breadcrumb, description, richSnippet, siteLinks = [] } = shown;
+  const { top = [], bottom = [] } = richSnippet ?? {};
+  const heading = type && headings[type];
+  const source = breadcrumb || url;
+  const name = title || url;
+  const item = (one: ShownLink) =>
+    type === "related_searches" && one.url === ""
+      ? html`<li><a href="${addressOf(one.title)}">${one.title}</a></li>`
+      : linkItem(one);
+  return html`<li${type !== undefined && html` class="${type}"`}>
+${type !== undefined && html`<p class="kind" title="${resultTypeMeanings[type]}">${type.replaceAll("_", " ")}${rank !== undefined && html` · ${rank}`}</p>`}
+<div>${heading !== undefined && html`<h3>${heading}</h3>`}
+${source !== "" && html`<p class="source">${type === "paid" && html`<b>Sponsored</b> `}${source}</p>`}
+${name !== "" && html`<p class="title">${link(url, name)}</p>`}
+${top.length > 0 && html`<p class="facts">${top.join(" · ")}</p>`}
+${description !== "" && html`<p class="text">${description}</p>`}
+${bottom.length > 0 && html`<p class="facts">${bottom.join(" · ")}</p>`}
+${siteLinks.length > 0 && html`<ul>${siteLinks.map(item)}</ul>`}</div>
+</li>`;
+}
+
+const linkItem = ({ title, url, description }: ShownLink): Html =>
+  html`<li>${link(url, title || url)}${description !== "" && html` <span>${description}</span>`}</li>`;
+
+/** Addresses come from providers, so only http and https become links. The headers of the page keep the referrer from other sites. */
+export const link = (url: string, name: string): Html =>
+  /^https?:\/\//.test(url) ? html`<a href="${url}">${name}</a>` : html`${name}`;

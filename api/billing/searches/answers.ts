@@ -6,7 +6,7 @@ import { nameOfKey, readStoredAnswers } from "../../../shared/credits/stored-ans
 import { queryFingerprint, searchedPart } from "../../../shared/query/query.ts";
 import { orderedResults, shortened } from "../../../shared/search-answer.ts";
 import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
-import { type ShownElement, shownBytesMax } from "./results-page.ts";
+import { type ShownElement, shownBytesMax } from "./answer-view.ts";
 
 /** Answers of searches that people open: those under an Idempotency-Key for 24 hours, and those that their organization keeps. */
 

@@ -9,8 +9,8 @@ import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
 import { readAnswer, type ShownAnswer } from "./answers.ts";
-import { searchAddress } from "./history-table.ts";
-import { link, type ShownElement } from "./results-page.ts";
+import { searchAddress } from "./history.ts";
+import { link, type ShownElement } from "./answer-view.ts";
 import { readSearch } from "./search.ts";
 
 /**

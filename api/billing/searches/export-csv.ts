@@ -11,7 +11,7 @@ import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { type LedgerView, readEntries, readLedgerView } from "./history-view.ts";
+import { type LedgerView, readEntries, readLedgerView } from "./history.ts";
 
 const rowsMax = 100_000;
 // Few, so that a read takes Postgres about two milliseconds, and so that it always chooses the index.

@@ -13,18 +13,15 @@ import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
-import { duration, gained, outcomeOf, searchAddress } from "./history-table.ts";
+import { duration, gained, outcomeOf, searchAddress } from "./history.ts";
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
-import { answerLink, answerTabs, answerViews } from "./answer-view.ts";
-import { querySection } from "./query-section.ts";
-import { refusedView } from "./refused.ts";
-import { resultsPage, type ShownElement } from "./results-page.ts";
+import { answerLink, answerTabs, answerViews, resultsPage, type ShownElement } from "./answer-view.ts";
+import { querySection, refusedView } from "./refused.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, dayOf, dollars, momentOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { publicAddress } from "../../http/public-address.ts";
-import { codeSamples } from "../../playground/code-samples.ts";
-import { formAddress, requestBodyOf } from "../../playground/search-fields.ts";
+import { publicAddress } from "../../http/request-headers.ts";
+import { codeSamples, formAddress, requestBodyOf } from "../../playground/search-form.ts";
 
 /**
  * GET /billing/searches/:requestId: the query of a search, what it cost and why, and its answer while that is kept; or why it was

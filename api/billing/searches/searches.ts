@@ -9,9 +9,10 @@ import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
-import { findForm } from "./find-form.ts";
-import { filterLabels, historyTableByDay, utcDayOf } from "./history-table.ts";
 import {
+  filterLabels,
+  findForm,
+  historyTableByDay,
   type HistoryView,
   historyViewQuery,
   isFinding,
@@ -22,9 +23,10 @@ import {
   readHistoryView,
   readLedgerView,
   spanOf,
+  utcDayOf,
   type ViewFilter,
   viewFilters,
-} from "./history-view.ts";
+} from "./history.ts";
 import { refusedTable } from "./refused.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, searches } from "../../pages/format.ts";

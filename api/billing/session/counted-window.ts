@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
-import { execPipeline } from "../../../shared/redis/pipeline.ts";
+import { execPipeline } from "../../../shared/redis/connect.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 
 /** Counts requests in Redis, for all API processes together. A window begins with its first request. */

@@ -6,7 +6,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { sessionKeyOf as keyOf, sessionListOf } from "./session-keys.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
-import { execPipeline } from "../../../shared/redis/pipeline.ts";
+import { execPipeline } from "../../../shared/redis/connect.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 import type { IdentifyByHash } from "../../identify.ts";
 

@@ -2,19 +2,19 @@ import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { listEvents, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
-import { targetProblem } from "../../../shared/webhooks/webhook-target.ts";
-import { readWebhook, type Webhook } from "../../../shared/webhooks/webhooks.ts";
+import { readWebhook, targetProblem, type Webhook } from "../../../shared/webhooks/webhooks.ts";
 import { readKeptDays } from "../../../shared/credits/kept-answers.ts";
-import { changeKeptDaysRecorded, changeLimitsRecorded } from "../../organizations/audited-changes.ts";
-import { readOwnLimits } from "../../organizations/limits.ts";
 import {
+  changeKeptDaysRecorded,
+  changeLimitsRecorded,
   changeSecret,
   changeThreshold,
   changeWebhook,
   dropWebhook,
   replayWebhookEvent,
   testWebhook,
-} from "../../webhooks/audited-changes.ts";
+} from "../../organizations/audited-changes.ts";
+import { readOwnLimits } from "../../organizations/limits.ts";
 import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
 import {
   type AccountHandlers,

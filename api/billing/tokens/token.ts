@@ -6,9 +6,13 @@ import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { scopes as allScopes } from "../../../shared/organizations/organizations.ts";
 import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
-import { changeLimitsRecorded, endRotatedRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
+import {
+  changeLimitsRecorded,
+  type Changer,
+  endRotatedRecorded,
+  revokeFamilyRecorded,
+} from "../../organizations/audited-changes.ts";
 import { DayLimitRequired, type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
-import type { Changer } from "../../webhooks/audited-changes.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";

@@ -18,10 +18,9 @@ import {
   type Scope,
   scopes as allScopes,
 } from "../../../shared/organizations/organizations.ts";
-import { issueRecorded } from "../../organizations/audited-changes.ts";
+import { type Changer, issueRecorded } from "../../organizations/audited-changes.ts";
 import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
 import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
-import type { Changer } from "../../webhooks/audited-changes.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";

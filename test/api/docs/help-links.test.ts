@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { helpHeadingOf, helpLinkOf } from "../../../api/http/help-link.ts";
+import { helpHeadingOf, helpLinkOf } from "../../../api/http/send-error.ts";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { type ErrorCode, errors } from "../../../shared/errors.ts";
 import type { Answer, Organization, Service } from "../../harness/processes/service.ts";

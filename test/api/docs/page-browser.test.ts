@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { helpHeadingOf, helpPathOf } from "../../../api/http/help-link.ts";
+import { helpHeadingOf, helpPathOf } from "../../../api/http/send-error.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import type { Service } from "../../harness/processes/service.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Repeats } from "../../../api/doors/repeats.ts";
+import { Repeats } from "../../../api/doors/doors.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { topUp } from "../../../api/topups/credit-payment.ts";
-import { verifyLedger } from "../../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../../commands/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { assignPlan, showOrganization } from "../../../shared/organizations/organizations.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";

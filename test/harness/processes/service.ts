@@ -3,7 +3,7 @@ import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
-import { type VerificationReport, verifyLedger } from "../../../commands/ledger-verify.ts";
+import { type VerificationReport, verifyLedger } from "../../../commands/ledger.ts";
 import { type Database, openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { processUrlOf } from "../../../local/postgres.ts";

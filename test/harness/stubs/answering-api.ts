@@ -12,7 +12,7 @@ import { handleMcp } from "../../../api/mcp/endpoint.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
 import { UnsentAnswers, withUnreadLimit } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
-import { handleUsage } from "../../../api/v1/usage.ts";
+import { handleUsage } from "../../../api/read-usage.ts";
 import { readConfig } from "../../../shared/config.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import { CallerError } from "../../../shared/errors.ts";

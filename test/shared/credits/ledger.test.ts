@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { confirmDelivered, listUndelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { verifyLedger } from "../../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../../commands/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";

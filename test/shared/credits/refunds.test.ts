@@ -6,7 +6,7 @@ import {
   readCredit,
   type SettlementRequest,
 } from "../../../shared/credits/ledger.ts";
-import { verifyLedger } from "../../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../../commands/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";

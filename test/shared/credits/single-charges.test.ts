@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, type VersionedBalance } from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/compress-answer.ts";
-import { verifyLedger } from "../../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../../commands/ledger.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";

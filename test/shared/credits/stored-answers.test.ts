@@ -9,7 +9,7 @@ import {
   readStoredAnswers,
 } from "../../../shared/credits/stored-answers.ts";
 import { newId } from "../../../shared/ids.ts";
-import { generatePage } from "../../../worker/providers/sandbox/generate-page.ts";
+import { generatePage } from "../../../worker/providers/sandbox/sandbox.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPublicAddress, targetProblem } from "../../../shared/webhooks/webhook-target.ts";
+import { isPublicAddress, targetProblem } from "../../../shared/webhooks/webhooks.ts";
 
 /** Which addresses a payer may give for a webhook. Names are looked up at each delivery: test/worker/send-event.test.ts. */
 

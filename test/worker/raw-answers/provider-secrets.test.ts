@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openSecretRemoval } from "../../../worker/raw-answers/provider-secrets.ts";
+import { openSecretRemoval } from "../../../worker/raw-answers/record-raw-answers.ts";
 import { readSource } from "../../harness/assertions/sources.ts";
 import { engineConfig } from "../../harness/fixtures/queries.ts";
 

@@ -7,9 +7,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
-import type { Failure, Page, PageAnswer, PageRequest, Provider } from "../provider.ts";
-import { parseJson } from "../sanitize.ts";
-import { generatePage } from "./generate-page.ts";
+import type { Element, Failure, Page, PageAnswer, PageRequest, Provider } from "../provider.ts";
+import { parseJson, plainText } from "../sanitize.ts";
+import type { ResultType, SiteLink } from "../../../shared/results.ts";
+import { organicPerPage } from "../../../shared/query/depth.ts";
+import { truncate } from "../../../shared/errors/truncate.ts";
 
 /** Not shorter than the longest deadline, so that only the search itself can time out. */
 const callTimeoutMs = 120_000;
@@ -74,4 +76,187 @@ function triggersIn(keyword: string): Map<string, number> {
 
 function answer(status: number, body: string): PageAnswer {
   return { status, headers: {}, body };
+}
+
+const pagesMax = 10;
+const titleCharactersMax = 80;
+const totalMax = 90_000_000;
+
+const sections = ["guides", "reviews", "questions", "reports"];
+const dates = ["2 days ago", "Mar 3, 2026", "Nov 18, 2025", "Jun 30, 2024"];
+const firstWords = ["Amber", "Birch", "Cedar", "Delta", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Lantern"];
+const lastWords = [
+  "Almanac",
+  "Bureau",
+  "Chronicle",
+  "Digest",
+  "Forum",
+  "Gazette",
+  "Guide",
+  "Journal",
+  "Notes",
+  "Review",
+];
+
+/** A site that cannot exist: the domain `.example` is reserved (RFC 2606). Every second site has the host `www.`. */
+type Site = { name: string; domain: string; origin: string };
+const sites: Site[] = firstWords.flatMap((first, row) =>
+  lastWords.map((last, column) => {
+    const domain = `${first}-${last}.example`.toLowerCase();
+    return { name: `${first} ${last}`, domain, origin: `https://${(row + column) % 2 === 0 ? "www." : ""}${domain}` };
+  }),
+);
+
+/** The subject of a page, its slug in URLs, and the page's random numbers: `below(n)` returns one from 0 to n - 1. */
+type Subject = { words: string; slug: string; below: (maximum: number) => number };
+
+/**
+ * Generates a page from a seed; the same seed always gives the same page. The first page of a query has every type of result,
+ * further pages have the types that are usual there. `variant` is the rest of the query: location, language and device.
+ */
+export function generatePage(seed: { keyword: string; variant: string; pageNumber: number }): Page {
+  const queryHash = hash(`${seed.keyword}\n${seed.variant}`);
+  const words = truncate(plainText(seed.keyword), titleCharactersMax) || "sandbox";
+  const subject = { words, slug: slug(words), below: randomBelow(queryHash + seed.pageNumber) };
+  const offset = (seed.pageNumber - 1) * organicPerPage;
+  const organic = Array.from({ length: organicPerPage }, (_, row) => organicElement(subject, offset + row + 1));
+  const isFirst = seed.pageNumber === 1;
+  return {
+    elements: isFirst
+      ? [...elementsAbove(subject), ...organic, ...elementsBelow(subject)]
+      : [paidElement(subject), ...organic, relatedSearches(subject)],
+    totalResultsCount: organicPerPage * pagesMax + (queryHash % totalMax),
+    hasMore: seed.pageNumber < pagesMax,
+    costMicroUsd: 0,
+  };
+}
+
+function organicElement(subject: Subject, position: number): Element {
+  const { words, slug: topic, below } = subject;
+  const site = pick(sites, below);
+  const section = pick(sections, below);
+  const rating = `${(30 + below(21)) / 10} (${1 + below(9)},${100 + below(900)})`;
+  return element("organic", {
+    title: `${words}: ${section} by ${site.name}`,
+    ...urlFields(site, `${section}/${topic}-${position}`, section),
+    description: `What ${site.name} found out about ${words}, with sources and answers to ${2 + below(20)} questions.`,
+    richSnippet: {
+      top: [below(3) === 0 ? rating : pick(dates, below)],
+      bottom: below(4) === 0 ? ["Free delivery", `In stock: ${1 + below(40)}`] : [],
+    },
+    // As on a real page: the first result has site links, and few others do.
+    siteLinks: (position === 1 ? sections : below(8) === 0 ? sections.slice(0, 2) : []).map((name) =>
+      link(site, name, `${name} about ${words}`, ""),
+    ),
+  });
+}
+
+function elementsAbove(subject: Subject): Element[] {
+  const { words, slug: topic, below } = subject;
+  const about = `${words} is what this page is about.`;
+  return [
+    paidElement(subject),
+    element("ai_overview", { description: `In short: ${about}`, siteLinks: links(subject, 2) }),
+    element("featured_snippet", {
+      title: `${words} explained`,
+      ...urlFields(pick(sites, below), topic, topic),
+      description: about,
+    }),
+    element("answer_box", { title: words, description: `${1 + below(1_000)}` }),
+    element("knowledge_graph", {
+      title: words,
+      description: about,
+      richSnippet: { top: ["Topic"], bottom: [`First seen: ${1900 + below(120)}`] },
+      siteLinks: links(subject, 1),
+    }),
+    element("top_stories", { siteLinks: links(subject, 2) }),
+    element("local_pack", { siteLinks: links(subject, 2) }),
+  ];
+}
+
+function elementsBelow(subject: Subject): Element[] {
+  const { words, below } = subject;
+  const questions = [`What is ${words}?`, `How does one choose ${words}?`, `Who is good at ${words}?`];
+  return [
+    element("people_also_ask", { siteLinks: questions.map((title) => ({ ...randomLink(subject), title })) }),
+    element("images", { siteLinks: links(subject, 2) }),
+    element("video", { siteLinks: links(subject, 2) }),
+    element("shopping", {
+      siteLinks: links(subject, 2).map((found) => ({ ...found, description: `$${5 + below(200)}.00` })),
+    }),
+    element("discussions", { siteLinks: links(subject, 2) }),
+    element("other", { title: "events", siteLinks: links(subject, 1) }),
+    relatedSearches(subject),
+  ];
+}
+
+function paidElement({ words, slug: topic, below }: Subject): Element {
+  const site = pick(sites, below);
+  return element("paid", {
+    title: `${words} at ${site.name}`,
+    ...urlFields(site, `offers/${topic}`, "offers"),
+    description: `Order ${words} today, from $${5 + below(95)}.`,
+  });
+}
+
+function relatedSearches({ words }: Subject): Element {
+  const endings = ["for beginners", "near me", "compared", "history"];
+  return element("related_searches", {
+    siteLinks: endings.map((ending) => ({ title: `${words} ${ending}`, url: "", description: "" })),
+  });
+}
+
+function links(subject: Subject, count: number): SiteLink[] {
+  return Array.from({ length: count }, () => randomLink(subject));
+}
+
+/** The random number makes two links to the same site distinct. */
+function randomLink({ words, slug: topic, below }: Subject): SiteLink {
+  const site = pick(sites, below);
+  return link(site, `${topic}/${below(1_000_000)}`, `${words} at ${site.name}`, `${site.name} · ${pick(dates, below)}`);
+}
+
+function link(site: Site, path: string, title: string, description: string): SiteLink {
+  return { title, url: `${site.origin}/${path}`, description };
+}
+
+function urlFields({ origin, domain }: Site, path: string, crumb: string) {
+  return { url: `${origin}/${path}`, domain, breadcrumb: `${domain} › ${crumb}` };
+}
+
+/** Unlike buildElement, without sanitizing: the texts of this file contain nothing to strip or check. */
+function element(type: ResultType, rest: Partial<Element>): Element {
+  const empty = { title: "", url: "", domain: "", breadcrumb: "", description: "" };
+  return { type, ...empty, richSnippet: { top: [], bottom: [] }, siteLinks: [], ...rest };
+}
+
+function pick<Value>(values: readonly Value[], below: (maximum: number) => number): Value {
+  const picked = values[below(values.length)];
+  if (picked === undefined) throw new Error("Cannot pick from an empty list.");
+  return picked;
+}
+
+function slug(words: string): string {
+  const joined = words.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  return joined.replace(/^-|-$/g, "") || "sandbox";
+}
+
+/** FNV-1a, 32 bits, over UTF-16 code units. */
+function hash(text: string): number {
+  let state = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
+  }
+  return state >>> 0;
+}
+
+/** Whole numbers from 0 to maximum - 1, by the generator mulberry32: small, fast, and the same on every machine. */
+function randomBelow(seed: number): (maximum: number) => number {
+  let state = seed;
+  return (maximum) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * maximum);
+  };
 }

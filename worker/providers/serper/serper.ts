@@ -30,8 +30,7 @@ import { googleLanguageCode, googleLanguages } from "../../../shared/capabilitie
 import { prices } from "../prices.ts";
 import { parseJson, plainText } from "../sanitize.ts";
 import { type Fields, isObject, readRows, toFields } from "../read-rows.ts";
-import { readFeatures, readOrganicRow } from "./serp-features.ts";
-import { textIn } from "./row-fields.ts";
+import { readFeatures, readOrganicRow, textIn } from "./serp-features.ts";
 
 /** Serper states 1 to 2 s per search, and 4 s with its own retry. */
 const callTimeoutMs = 10_000;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
-import { verifyLedger } from "../../../../commands/ledger-verify.ts";
+import { verifyLedger } from "../../../../commands/ledger.ts";
 import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
 import type { LocalServer } from "../../../../local/local-server.ts";
 import { openLog } from "../../../../shared/log.ts";

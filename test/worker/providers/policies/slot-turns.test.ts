@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SlotTurns } from "../../../../worker/providers/policies/slot-turns.ts";
+import { SlotTurns } from "../../../../worker/providers/policies/bulkhead.ts";
 
 /** Organizations that always have a call waiting, each with so many open searches, at a provider with one slot. */
 function grantsTo(openSearches: Record<string, number>, slots: number): Record<string, number> {

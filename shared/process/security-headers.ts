@@ -1,6 +1,0 @@
-/** Headers of every HTTP answer: no browser should run, embed, or guess the type of it. Pages set a policy of their own. */
-export const securityHeaders = {
-  "X-Content-Type-Options": "nosniff",
-  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-  "Referrer-Policy": "no-referrer",
-} as const;
