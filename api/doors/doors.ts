@@ -57,7 +57,7 @@ export function openDoors(parts: DoorParts): RequestHandler | undefined {
 
 /**
  * Serves the request of a door's client like `POST /v1/serp/search`, with the same admission, hold, charge and delivery. Every
- * search has a key (repeats.ts), so it runs on if the client gives up, and the client's retry gets its answer.
+ * search has a key ({@link Repeats}), so it runs on if the client gives up, and the client's retry gets its answer.
  */
 function serveDoors(parts: DoorParts) {
   const { identify, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;

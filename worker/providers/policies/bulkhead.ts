@@ -7,7 +7,7 @@ type Wait = { deadlineAtMs: number; signal: AbortSignal; claim: SlotClaim };
 
 /**
  * Limits how many calls this process runs at one provider (`concurrentCallsMax`), to a fixed or a discovered number. Further
- * calls wait for a slot, and organizations take turns (slot-turns.ts). The queue needs no limit: a worker runs a bounded
+ * calls wait for a slot, and organizations take turns ({@link SlotTurns}). The queue needs no limit: a worker runs a bounded
  * number of searches, each with a bounded number of pages, and no call waits beyond the deadline of its attempt.
  */
 export class Bulkhead {
