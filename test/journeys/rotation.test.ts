@@ -4,7 +4,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { findRedisBinary } from "../../local/redis-binary.ts";
@@ -15,7 +14,7 @@ import { acknowledged, sendEvent, unsigned } from "../harness/clients/topups.ts"
 import { run } from "../harness/processes/run.ts";
 import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { addRedisUsers } from "../harness/servers/redis-users.ts";
+import { acceptsLogin, addRedisUsers } from "../harness/servers/redis-users.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { eventOf, signatureOf, stripeKey, StripeStub, webhookSecret } from "../harness/stubs/stripe-stub.ts";
 
@@ -121,16 +120,7 @@ async function replaceApi(): Promise<void> {
 }
 
 /** Whether a password of Redis is accepted. */
-async function redisAccepts(user: string, password: string): Promise<boolean> {
-  const client = new Redis(redisUrl(user, password), { lazyConnect: true, retryStrategy: null });
-  client.on("error", () => undefined);
-  const isAccepted = await client.ping().then(
-    () => true,
-    () => false,
-  );
-  client.disconnect();
-  return isAccepted;
-}
+const redisAccepts = (user: string, password: string) => acceptsLogin(redisUrl(user, password));
 
 async function acceptPasswords(): Promise<void> {
   const { command } = await findRedisBinary();

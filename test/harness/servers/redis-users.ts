@@ -50,3 +50,15 @@ export async function addRedisUsers(
     return Object.assign(new URL(server.url), { username, password }).href;
   }
 }
+
+/** Whether Redis accepts the user and the password in this address. */
+export async function acceptsLogin(url: string): Promise<boolean> {
+  const redis = new Redis(url, { lazyConnect: true, retryStrategy: null });
+  redis.on("error", () => undefined);
+  const isAccepted = await redis.ping().then(
+    () => true,
+    (error: unknown) => String(error).includes("NOPERM"), // Some users may not even ping.
+  );
+  redis.disconnect();
+  return isAccepted;
+}

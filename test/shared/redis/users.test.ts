@@ -1,6 +1,10 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { findRedisBinary } from "../../../local/redis-binary.ts";
 import { newId } from "../../../shared/ids.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
@@ -8,9 +12,11 @@ import { readSource, sources } from "../../harness/assertions/sources.ts";
 import { Agent } from "../../harness/clients/agent.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
-import { addRedisUsers } from "../../harness/servers/redis-users.ts";
+import { acceptsLogin, addRedisUsers, usualPasswords } from "../../harness/servers/redis-users.ts";
+import { freshRedis } from "../../harness/servers/servers.ts";
 import { type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
@@ -163,6 +169,26 @@ test.each(["api", "worker"] as const)(
     }
   },
 );
+
+test("a password that is in no file any more is refused, also if its user has no other", async () => {
+  const folder = await GuardedFolder.create("serpmill-passwords-");
+  onTestFinished(() => folder.remove());
+  const server = await freshRedis();
+  onTestFinished(() => server.stop());
+  const usersFile = { USERS_FILE: join(folder.path, "users.acl") };
+  await addRedisUsers(server, { ...usualPasswords, ...usersFile });
+  const accepts = (username: string, password: string) =>
+    acceptsLogin(Object.assign(new URL(server.url), { username, password }).href);
+  expect(await accepts("proxy", usualPasswords.REDIS_PROXY_PASSWORD)).toBe(true);
+
+  const { command } = await findRedisBinary();
+  const cli = [command.replace(/server$/, "cli"), "-p", new URL(server.url).port];
+  const { REDIS_PROXY_PASSWORD, ...left } = usualPasswords;
+  const env = { PATH: "/usr/bin:/bin", ...left, ...usersFile };
+  await promisify(execFile)("sh", ["deploy/redis/accept-passwords.sh", ...cli], { env });
+  expect(await accepts("proxy", REDIS_PROXY_PASSWORD)).toBe(false);
+  expect(await accepts("api", usualPasswords.REDIS_API_PASSWORD)).toBe(true);
+});
 
 // BullMQ's scripts that the product runs. Some of them only run when a worker dies or stops.
 const queueScripts = {
