@@ -5,7 +5,7 @@ import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import type { Log } from "../shared/log.ts";
-import { startOpsServer } from "../shared/process/ops-server.ts";
+import type { OpsParts } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/concurrency/shutdown.ts";
 import { startMeasuringMemory } from "../shared/redis/memory.ts";
 import { startWatchdog } from "../shared/process/watchdog.ts";
@@ -37,13 +37,13 @@ import { openTopups } from "./topups/topups.ts";
 const readinessLeadMs = 2_000;
 const idleCloseIntervalMs = 50;
 
-await startProcess({ name: "api", databaseSizeMax: 5, open: openApi });
+await startProcess({ name: "api", databaseSizeMax: 5, opsPort: (config) => config.API_OPS_PORT, open: openApi });
 
 /**
  * Shutdown in two phases: while `draining`, readiness is off and everything is still served, so that load balancers can
  * leave; once `stopping`, no new search is admitted and the searches under way are answered.
  */
-async function openApi(context: Context): Promise<void> {
+async function openApi(context: Context): Promise<OpsParts> {
   const { shutdown, config, database, log } = context;
   const draining = new AbortController();
   const stopping = new AbortController();
@@ -57,8 +57,11 @@ async function openApi(context: Context): Promise<void> {
     isStuck: () => parts.replyInbox.leavesRepliesUnread(),
     problem: "workers have sent replies, and this API has read none for 10 s",
   });
-  await startOpsServer(context, {
-    port: config.API_OPS_PORT,
+  shutdown.register("readiness", () => {
+    draining.abort();
+    return sleep(readinessLeadMs);
+  });
+  return {
     checks: {
       redis: () => parts.replyInbox.check(),
       postgres: () => database.query("select 1"),
@@ -66,11 +69,7 @@ async function openApi(context: Context): Promise<void> {
       serving: async () => draining.signal.throwIfAborted(),
     },
     queues: openQueueDashboard(context),
-  });
-  shutdown.register("readiness", () => {
-    draining.abort();
-    return sleep(readinessLeadMs);
-  });
+  };
 }
 
 /** Opens everything that the routes use. What is opened first is closed last. */

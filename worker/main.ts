@@ -2,7 +2,7 @@ import type { Context } from "../shared/process/context.ts";
 import { openKeptAnswers } from "../shared/credits/kept-answers.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { newId } from "../shared/ids.ts";
-import { startOpsServer } from "../shared/process/ops-server.ts";
+import type { OpsParts } from "../shared/process/ops-server.ts";
 import { startWatchdog } from "../shared/process/watchdog.ts";
 import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
@@ -18,9 +18,14 @@ import { ConcurrencyController } from "./concurrency-controller.ts";
 import { takeJobs } from "./take-jobs.ts";
 import { deliverEvents } from "./deliver-events.ts";
 
-await startProcess({ name: "worker", databaseSizeMax: 4, open: openWorker });
+await startProcess({
+  name: "worker",
+  databaseSizeMax: 4,
+  opsPort: (config) => config.WORKER_OPS_PORT,
+  open: openWorker,
+});
 
-async function openWorker(context: Context): Promise<void> {
+async function openWorker(context: Context): Promise<OpsParts> {
   const { config, database, redis, shutdown } = context;
   const workerId = newId("worker");
   const google = openGoogle(context);
@@ -53,10 +58,9 @@ async function openWorker(context: Context): Promise<void> {
     isStuck: () => jobs.leavesJobsWaiting(),
     problem: "searches wait, and this worker has free slots and has taken none for 10 s",
   });
-  await startOpsServer(context, {
-    port: config.WORKER_OPS_PORT,
+  return {
     checks: { redis: () => redis.ping(), postgres: () => database.query("select 1"), reported: heartbeat.check },
-  });
+  };
 }
 
 function openGoogle(context: Context): GoogleEngine {

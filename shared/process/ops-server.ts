@@ -13,20 +13,22 @@ const otherName = "use an IP address, localhost, a host name without dots, or on
 
 const answerHeaders = { "cache-control": "no-store", ...securityHeaders };
 
-/** What a process needs besides its connections to Redis: a name, and a check that rejects while it is missing. */
-export type ReadinessChecks = Record<string, () => Promise<unknown>>;
+/** What the ops port has once a process has started. */
+export interface OpsParts {
+  /** What the process needs besides its connections to Redis: a name, and a check that rejects while it is missing. */
+  checks: Record<string, () => Promise<unknown>>;
+  queues?: RequestListener;
+}
 
 /**
  * Opens the ops port, which must not be public: `/livez` (the event loop runs), `/readyz` (lists missing dependencies),
- * `/metrics`; in the API `/queues`.
- * @returns the port that it listens on.
+ * `/metrics`; in the API `/queues`. It is the first that a process opens: an orchestrator must not replace one that waits for Redis.
+ * @returns a function that takes what the process has opened since. Until then it is not ready, and `/readyz` lists `start`.
  */
-export async function startOpsServer(
-  context: Context,
-  options: { port: number; checks: ReadinessChecks; queues?: RequestListener },
-): Promise<number> {
+export async function startOpsServer(context: Context, port: number): Promise<(opened: OpsParts) => void> {
   const { config, connections, metrics, shutdown, log } = context;
-  const readiness = new Readiness(options.checks);
+  let readiness = new Readiness({ start: () => Promise.reject(new Error("the process has not started yet")) });
+  let queues: RequestListener | undefined;
   const readMissing = async () => [
     ...(await readiness.read()),
     ...connections.notReady().map((name) => `redis ${name}`),
@@ -59,21 +61,23 @@ export async function startOpsServer(
         () => answer(500, "text/plain", "metrics could not be collected\n"),
       );
     }
-    if (options.queues && /^\/queues(\/|$)/.test(path)) return options.queues(request, response);
-    return answer(404, "text/plain", `paths: /livez /readyz /metrics${options.queues ? " /queues" : ""}\n`);
+    if (queues && /^\/queues(\/|$)/.test(path)) return queues(request, response);
+    return answer(404, "text/plain", `paths: /livez /readyz /metrics${queues ? " /queues" : ""}\n`);
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(options.port, config.HOST, resolve);
+    server.listen(port, config.HOST, resolve);
   });
   shutdown.register("ops port", () => {
     server.close();
     server.closeAllConnections();
   });
   // A server that listens on TCP has an address with a port.
-  const { port } = server.address() as AddressInfo;
-  log.info({ port }, "ops port open");
-  return port;
+  log.info({ port: (server.address() as AddressInfo).port }, "ops port open");
+  return (opened) => {
+    readiness = new Readiness(opened.checks);
+    queues = opened.queues;
+  };
 }
 
 /**
@@ -88,17 +92,18 @@ function isOwnName(host: string | undefined, allowed: readonly string[]): boolea
 /** A scrape runs the checks too, so that an alert shows what a process lacks without a separate probe. */
 async function readMetrics(metrics: Metrics, readiness: Readiness): Promise<string> {
   const missing = await readiness.read();
+  metrics.readinessChecks.reset(); // The check `start` ends with the start.
   for (const check of readiness.names) metrics.readinessChecks.set({ check }, missing.includes(check) ? 0 : 1);
   return metrics.registry.metrics();
 }
 
 /** Runs the checks at most five times a second, however many probes come. */
 class Readiness {
-  readonly #checks: ReadinessChecks;
+  readonly #checks: OpsParts["checks"];
   #checkedAtMs = Number.NEGATIVE_INFINITY;
   #missing: Promise<string[]> = Promise.resolve([]);
 
-  constructor(checks: ReadinessChecks) {
+  constructor(checks: OpsParts["checks"]) {
     this.#checks = checks;
   }
 

@@ -11,18 +11,20 @@ import { awaitSingleRedis } from "../redis/connect.ts";
 import type { TracingParts } from "../tracing/opentelemetry.ts";
 import { noTracing, type Tracing } from "../tracing/spans.ts";
 import { logTrouble } from "./log-trouble.ts";
+import { type OpsParts, startOpsServer } from "./ops-server.ts";
 
 const databaseRetryMs = 1_000;
 
 /**
- * Starts an API or a worker: settings, connections, signals, then `open`. A wrong setting, a port that is in use or a
+ * Starts an API or a worker: settings, connections, signals, the ops port, then `open`. A wrong setting, a port that is in use or a
  * Redis Cluster ends the process at once with a line in the log; a Redis that is not reachable yet is awaited. A Postgres
  * that is not reachable yet delays nothing; if its sessions turn out to be unconfined, the process ends then.
  */
 export async function startProcess(options: {
   name: "api" | "worker";
   databaseSizeMax: number;
-  open: (context: Context) => Promise<void>;
+  opsPort: (config: Config) => number;
+  open: (context: Context) => Promise<OpsParts>;
 }): Promise<void> {
   const config = configOrExit(options.name);
   const log = openLog({ name: options.name, level: config.LOG_LEVEL });
@@ -37,10 +39,12 @@ export async function startProcess(options: {
   if (readRedisAddress(context.config.REDIS_URL)?.password === undefined)
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
+    const opened = await startOpsServer(context, options.opsPort(config));
     await awaitSingleRedis(redis, options.name, log);
     await clock.read(redis).catch(() => undefined); // If that fails, the next reading follows within a second.
     let isReached = await refuseUnconfined(database);
-    await options.open(context);
+    opened(await options.open(context));
+    log.info("started");
     while (!isReached && !database.ending) {
       await setTimeout(databaseRetryMs);
       isReached = await refuseUnconfined(database);

@@ -98,7 +98,8 @@ export class SupervisedProcess {
     const isReady = async () => {
       const { opsUrl } = this;
       if (opsUrl === undefined || !(await fetch(`${opsUrl}/readyz`)).ok) return false;
-      return this.kind === "worker" || seesWorkers({ opsUrl });
+      // The line with its address comes up to 100 ms after it listens.
+      return this.kind === "worker" || (this.url !== undefined && seesWorkers({ opsUrl }));
     };
     if (!(await becomes(isReady, readyTimeoutMs)))
       throw new Error(`${this.name} was not ready within ${readyTimeoutMs} ms: ${this.run?.stderr ?? "never started"}`);

@@ -88,7 +88,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     onTestFinished(() => void process.kill(ignoring.pid, "SIGCONT"));
     const worker = new RunningProcess("worker/main.ts", environment({ DATABASE_URL: ignoring.url }));
     onTestFinished(() => worker.destroy());
-    await worker.line("ops port open");
+    await worker.line("started");
     process.kill(ignoring.pid, "SIGCONT");
     await service.until(async () => worker.hasEnded);
     expect(worker.child.exitCode).toBe(1);

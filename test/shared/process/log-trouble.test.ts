@@ -110,7 +110,7 @@ test.each(["api", "worker"])(
 
 test("an unhandled rejection ends the process with 1, as its last line says", async () => {
   const process = start("worker");
-  await process.line("ops port open");
+  await process.line("started");
   process.kill("SIGHUP");
   await service.until(async () => process.hasEnded);
   expect(process.child.exitCode).toBe(1);

@@ -84,7 +84,6 @@ describe("with servers", () => {
         `${kind}/main.ts`,
         environment({ ...own(), DATABASE_URL: service.databaseUrl }),
       );
-      await process.line("ops port open");
       const opsUrl = `http://127.0.0.1:${String((await process.line("ops port open")).port)}`;
       await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200);
       await process.stop();
@@ -133,13 +132,21 @@ describe("with servers", () => {
     expect(Math.abs(atMs - Date.now())).toBeLessThan(600_000);
   });
 
-  test("a process that starts before Redis logs that it waits, and starts once Redis is there", async () => {
+  test("a process that starts before Redis is alive and not ready, logs that it waits, and starts once Redis is there", async () => {
     const { port } = service.redisServer;
     await service.redisServer.stop();
     const worker = new RunningProcess("worker/main.ts", environment(own()));
     await worker.line("still waiting for Redis");
+    const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
+    expect((await fetch(`${opsUrl}/livez`)).status).toBe(200);
+    const readyz = await fetch(`${opsUrl}/readyz`);
+    expect([readyz.status, await readyz.json()]).toEqual([503, { ready: false, missing: ["start", "redis worker"] }]);
+    expect(await (await fetch(`${opsUrl}/metrics`)).text()).toContain('readiness_check_passed{check="start"} 0');
+
     await service.restartRedis(port);
-    await worker.line("ops port open");
+    await worker.line("started");
+    await expect.poll(async () => (await fetch(`${opsUrl}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`${opsUrl}/metrics`)).text()).not.toContain('check="start"');
     expect(await worker.stop()).toBe(0);
   });
 });
