@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import { z } from "zod";
+import { doorNames } from "../shared/config.ts";
 import { openMetrics } from "../shared/metrics.ts";
 import { anchorsOf, page } from "./docs/markdown.ts";
 import { faultsOf, seriesOf } from "./harness/assertions/promql.ts";
@@ -32,6 +33,11 @@ const rulesIn = <Rule extends z.ZodType>(file: string, rule: Rule) =>
     .groups.flatMap(({ rules }) => rules);
 const alerts = rulesIn("alerts.yml", alert);
 const records = rulesIn("objectives.yml", record);
+
+test("the objectives count the searches at every door", () => {
+  const named = records.flatMap(({ expr }) => [...expr.matchAll(/\/\(([a-z|]+)\)\//g)].map(([, names = ""]) => names));
+  expect([...new Set(named)]).toEqual([doorNames.toSorted().join("|")]);
+});
 
 const ofOthers = {
   up: [],
