@@ -7,7 +7,16 @@ cd "$(dirname "$0")/.."
 # The proxy looks for new containers once a second, and checks them twice a second.
 settle_seconds=${SETTLE_SECONDS:-5}
 
-# Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones one at a time.
+# Removes the new containers of the service that is being replaced, but for commands that an operator runs.
+remove_new() {
+  for container in $(docker compose ps --all --quiet "$service"); do
+    [ "$(docker inspect --format '{{index .Config.Labels "com.docker.compose.oneoff"}}' "$container")" != True ] || continue
+    case " $(echo "$old" | tr '\n' ' ') " in *" $container "*) ;; *) docker rm --force "$container" ;; esac
+  done
+}
+
+# Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones one at a time. Interrupted
+# before that, it removes the new ones; after that, it finishes. Otherwise the next run would take all of them for old ones.
 replace() {
   service=$1
   old=$(docker compose ps --quiet "$service")
@@ -17,20 +26,21 @@ replace() {
     exit 1
   fi
   echo "$service: $count more"
+  trap 'echo "interrupted: removing the new $service; the old one stays" >&2; trap "" INT TERM HUP; remove_new; exit 130' INT TERM HUP
   if ! docker compose up --detach --wait --no-deps --no-recreate --scale "$service=$((count * 2))" "$service"; then
     echo "the new $service is not healthy: removing it; the old one stays" >&2
     docker compose logs --tail 20 "$service" >&2 || true
-    for container in $(docker compose ps --all --quiet "$service"); do
-      case " $(echo "$old" | tr '\n' ' ') " in *" $container "*) ;; *) docker rm --force "$container" ;; esac
-    done
+    remove_new
     exit 1
   fi
   sleep "$settle_seconds"
+  trap "" INT TERM HUP
   for container in $old; do
     echo "$service: stopping $container"
     docker stop "$container"
     docker rm "$container"
   done
+  trap - INT TERM HUP
 }
 
 if [ "${1:-}" = rollback ]; then

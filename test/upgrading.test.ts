@@ -9,25 +9,32 @@ import { readSource } from "./harness/assertions/sources.ts";
 
 /** deploy/upgrade.sh with a substitute for docker that records its arguments; and the proxy of docker compose. */
 
-// Each service has two old containers, and two new ones once they are started.
+// Each service has two old containers, two new ones once they are started, and a command that an operator runs.
 const docker = `#!/bin/sh
 cd "$(dirname "$0")"
 echo "$@" >> said
+[ "$*" != "$(cat interrupted)" ] || kill -INT "$PPID"
 case "$*" in
   "compose ps --quiet worker"|"compose ps --quiet api") echo "$4-1"; echo "$4-2" ;;
-  "compose ps --all --quiet "*) echo "$5-1"; echo "$5-2"; echo "$5-3"; echo "$5-4" ;;
+  "compose ps --all --quiet "*) echo "$5-1"; echo "$5-2"; echo "$5-3"; echo "$5-4"; echo "$5-command" ;;
   "compose up "*) case "$*" in *" $(cat sick)") exit 1 ;; esac ;;
+  inspect*-command) echo True ;;
+  inspect*oneoff*) echo False ;;
   inspect*) echo sha256:old ;;
 esac
 `;
 
-async function upgrade(mode: string[], { sick = "none" } = {}): Promise<{ exitCode: unknown; said: string[] }> {
+async function upgrade(
+  mode: string[],
+  { sick = "none", interrupted = "" } = {},
+): Promise<{ exitCode: unknown; said: string[] }> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-upgrade-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await mkdir(join(folder, "deploy"));
   await cp("deploy/upgrade.sh", join(folder, "deploy/upgrade.sh"));
   await writeFile(join(folder, "docker"), docker, { mode: 0o755 });
   await writeFile(join(folder, "sick"), sick);
+  await writeFile(join(folder, "interrupted"), interrupted);
   const env = { PATH: `${folder}:/usr/bin:/bin`, SETTLE_SECONDS: "0" };
   const exitCode = await new Promise((resolve) => {
     execFile("/bin/sh", [join(folder, "deploy/upgrade.sh"), ...mode], { env }, (error) => resolve(error?.code ?? 0));
@@ -59,6 +66,18 @@ test("an upgrade whose new API is not healthy removes the new APIs and stops no 
   const [begun = ""] = replaced("api");
   expect(said).toEqual([...prepared, ...replaced("worker"), begun, "rm --force api-3", "rm --force api-4"]);
   expect(exitCode).toBe(1);
+});
+
+test("an upgrade that is interrupted before the new worker is healthy removes the new workers and stops no old one", async () => {
+  const [begun = ""] = replaced("worker");
+  const { exitCode, said } = await upgrade([], { interrupted: begun });
+  expect(said).toEqual([...prepared, begun, "rm --force worker-3", "rm --force worker-4"]);
+  expect(exitCode).toBe(130);
+});
+
+test("an upgrade that is interrupted while it stops old workers stops all of them", async () => {
+  const { said } = await upgrade([], { interrupted: "stop worker-1" });
+  expect(said).toEqual([...prepared, ...replaced("worker"), ...replaced("api")]);
 });
 
 const composeFile = z.object({
