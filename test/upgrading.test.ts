@@ -103,3 +103,8 @@ test("callers reach two APIs only through the proxy, which cannot reach the data
   expect(proxy).toMatchObject({ networks: ["ops", "edge"], cap_drop: ["ALL"], user: "99:99" });
   expect(proxy.ports).toEqual(["127.0.0.1:${API_PORT:-3000}:3000"]);
 });
+
+test.each(["haproxy", "postgres", "redis"])("while no name server answers, servers stay up behind %s.cfg", (name) => {
+  const text = readSource(`deploy/proxy/${name}.cfg`);
+  for (const failure of ["timeout", "refused", "other"]) expect(text).toContain(`\n  hold ${failure} 20d\n`);
+});
