@@ -17,6 +17,12 @@ edit() {
   mv .env.unfinished .env
 }
 
+# append LINE: to .env, whose last line may have no end.
+append() {
+  [ -z "$(tail -c 1 .env)" ] || echo >> .env
+  echo "$1" >> .env
+}
+
 write() {
   printf %s "$2" > "$folder/$1.unfinished"
   chmod 644 "$folder/$1.unfinished"
@@ -33,7 +39,7 @@ folder=$(value_of SECRETS_FOLDER)
 if [ -z "$folder" ]; then
   folder=./secrets
   edit "/^\(# \)\{0,1\}SECRETS_FOLDER=/d"
-  echo "SECRETS_FOLDER=$folder" >> .env
+  append "SECRETS_FOLDER=$folder"
 fi
 mkdir -p "$folder"
 chmod 700 "$folder"
@@ -62,7 +68,7 @@ for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD 
   fi
   [ -e "$folder/$name" ] || write "$name" ""
   if [ -s "$folder/$name" ] && [ -z "$(value_of "${name}_FILE")" ]; then
-    echo "${name}_FILE=/run/secrets/$name" >> .env
+    append "${name}_FILE=/run/secrets/$name"
   fi
 done
 

@@ -120,7 +120,7 @@ LOG_LEVEL=debug
 `;
 
 test("keys in .env are moved to files, and the settings say where they are", async () => {
-  const checkout = await checkoutWith(withKeys);
+  const checkout = await checkoutWith(withKeys.trimEnd()); // Its last line has no end.
   await checkout.run();
   const files = Object.fromEntries(await checkout.all());
   expect(files).toMatchObject({
