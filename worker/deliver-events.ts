@@ -22,14 +22,18 @@ export function deliverEvents(context: Delivering): void {
   if (config.WEBHOOK_TARGETS === "none") return;
   const sender = openEventSender(config.WEBHOOK_TARGETS);
   const running = new Map<string, Promise<void>>();
+  let isClosing = false;
   shutdown.register("webhook deliveries", async () => {
     // A slow receiver must not delay the end of the process. Another worker repeats the deliveries that are cut off here.
+    isClosing = true;
     await sender.close();
     await Promise.all(running.values());
   });
 
   const deliver = async (event: DueEvent) => {
     const end = await sender.send(event);
+    // Not the receiver's failure: it is sent again once its claim has expired.
+    if (isClosing && end.outcome === "unreachable") return;
     metrics.webhookDeliveries.inc({ outcome: end.outcome });
     const { givenUp } = await recordAttempt(database, event, end);
     if (!givenUp) return;

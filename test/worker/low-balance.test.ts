@@ -201,3 +201,13 @@ test("an event whose worker is killed during the delivery is sent again by anoth
   expect(receiver.received.map(({ id }) => id)).toEqual(Array.from({ length: 2 }, () => receiver.received[0]?.id));
   await receiver.close();
 });
+
+test("a delivery that is cut off by the end of its worker is no failure, and the event waits", async () => {
+  const { organizationId, receiver } = await organizationWithWebhook();
+  receiver.faults.push(() => undefined); // It never answers.
+  await setBelow(organizationId, 500);
+  await service.until(async () => receiver.received.length === 1);
+  await Promise.all(service.workers.map((worker) => worker.stop()));
+  expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, last_outcome: null, waiting: true }]);
+  await receiver.close();
+});
