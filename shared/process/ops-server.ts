@@ -26,8 +26,12 @@ export interface OpsParts {
  * @returns a function that takes what the process has opened since. Until then it is not ready, and `/readyz` lists `start`.
  */
 export async function startOpsServer(context: Context, port: number): Promise<(opened: OpsParts) => void> {
-  const { config, connections, metrics, shutdown, log } = context;
-  let readiness = new Readiness({ start: () => Promise.reject(new Error("the process has not started yet")) });
+  const { config, connections, database, metrics, redis, shutdown, log } = context;
+  let readiness = new Readiness({
+    start: () => Promise.reject(new Error("the process has not started yet")),
+    redis: () => redis.ping(),
+    postgres: () => database.query("select 1"),
+  });
   let queues: RequestListener | undefined;
   const readMissing = async () => [
     ...(await readiness.read()),

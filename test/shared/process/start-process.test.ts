@@ -140,8 +140,11 @@ describe("with servers", () => {
     const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
     expect((await fetch(`${opsUrl}/livez`)).status).toBe(200);
     const readyz = await fetch(`${opsUrl}/readyz`);
-    expect([readyz.status, await readyz.json()]).toEqual([503, { ready: false, missing: ["start", "redis worker"] }]);
-    expect(await (await fetch(`${opsUrl}/metrics`)).text()).toContain('readiness_check_passed{check="start"} 0');
+    expect([readyz.status, await readyz.json()]).toEqual([
+      503,
+      { ready: false, missing: ["start", "redis", "redis worker"] },
+    ]);
+    expect(await (await fetch(`${opsUrl}/metrics`)).text()).toContain('readiness_check_passed{check="redis"} 0');
 
     await service.restartRedis(port);
     await worker.line("started");
