@@ -24,6 +24,7 @@ import { AdmissionControl } from "./search/admission.ts";
 import { openCancelSearch } from "./search/cancel-search.ts";
 import { Delivery, DeliveryConfirmations } from "./search/delivery.ts";
 import { Refunds } from "./search/refunds.ts";
+import { PaidAnswers } from "./search/idempotency.ts";
 import { openRefusedSearches } from "./search/refused-searches.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
@@ -93,7 +94,8 @@ async function openParts(
   const refunds = new Refunds({ settlement, confirmations, queue, redis, searchLog: searchLog?.searches, log });
   const shedding = openShedding({ ...context, draining, stopping });
   startMeasuringMemory(context);
-  const admission = new AdmissionControl({ ...context, shedding, topupUrl });
+  const paidAnswers = new PaidAnswers(context);
+  const admission = new AdmissionControl({ ...context, shedding, paidAnswers, topupUrl });
   const replyInbox = openReplyInbox(context);
   const unsent = new UnsentAnswers(metrics);
   const run = new Search({ admission, queue, replyInbox, refunds, log });
@@ -112,7 +114,7 @@ async function openParts(
     playground: { ...searching, cancelSearch: openCancelSearch({ ...context, refunds }) },
     draining,
   });
-  const doors = openDoors({ ...context, identify, ...searching });
+  const doors = openDoors({ ...context, identify, paidAnswers, ...searching });
   return {
     ...context,
     draining,

@@ -1,12 +1,10 @@
 import type { Request, RequestHandler, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config, DoorName } from "../../shared/config.ts";
-import type { Database } from "../../shared/database/pool.ts";
 import { STATUS_CODES } from "../../shared/process/http.ts";
 import { issuesOf } from "../../shared/errors/issues.ts";
 import { issuesIn } from "../../shared/errors/error-messages.ts";
 import { CallerError, errors } from "../../shared/errors.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { type Query, queryFingerprint, readQuery } from "../../shared/query/query.ts";
 import type { Caller, Scope } from "../../shared/organizations/organizations.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
@@ -30,7 +28,7 @@ import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { readIdempotencyState } from "../../shared/credits/holds.ts";
 import { timeOfId } from "../../shared/ids.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
-import { PaidAnswers } from "../search/idempotency.ts";
+import type { PaidAnswers } from "../search/idempotency.ts";
 
 /** The table of each door. */
 const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } satisfies Record<DoorName, Door>;
@@ -38,8 +36,7 @@ const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } sati
 interface DoorParts extends SearchHandlerParts {
   config: Config;
   redis: Redis;
-  database: Database;
-  metrics: Metrics;
+  paidAnswers: PaidAnswers;
 }
 
 /** The doors that the operator has opened: a handler that takes their requests out of the API's own. */
@@ -244,13 +241,11 @@ export class Repeats {
   readonly #paidAnswers: PaidAnswers;
   readonly #clock: { now: () => number };
 
-  constructor(
-    { redis, database, metrics }: { redis: Redis; database: Database; metrics: Metrics },
-    clock: { now: () => number } = Date,
-  ) {
+  /** @param parts.paidAnswers those of admission, which notes who was refused: their lookups are shared. */
+  constructor(parts: { redis: Redis; paidAnswers: PaidAnswers }, clock: { now: () => number } = Date) {
     this.#clock = clock;
-    this.#redis = redis;
-    this.#paidAnswers = new PaidAnswers({ database, metrics });
+    this.#redis = parts.redis;
+    this.#paidAnswers = parts.paidAnswers;
   }
 
   /** The key of a search: that of the same search if it began in the last minute, or else a new one. */

@@ -12,7 +12,7 @@ import { parseFailure } from "../../shared/queue/replies.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck, type CreditRefusal } from "./credit-check.ts";
-import { IdempotencyWaiters, PaidAnswers } from "./idempotency.ts";
+import { IdempotencyWaiters, type PaidAnswers } from "./idempotency.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
 
@@ -59,6 +59,7 @@ interface Parts {
   redis: Redis;
   database: Database;
   shedding: Shedding;
+  paidAnswers: PaidAnswers;
   metrics: Metrics;
   log: Log;
   /** Where a caller without credit is sent. */
@@ -75,7 +76,7 @@ export class AdmissionControl {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#credit = new CreditCheck(parts);
-    this.#paidAnswers = new PaidAnswers(parts);
+    this.#paidAnswers = parts.paidAnswers;
     this.#waiters = new IdempotencyWaiters(parts.redis);
   }
 

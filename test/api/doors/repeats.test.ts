@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Repeats } from "../../../api/doors/doors.ts";
+import { PaidAnswers } from "../../../api/search/idempotency.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
@@ -116,13 +117,14 @@ test("searches sent together by one token are one search, whichever API takes th
 /** The keys that repeats of a search would get at these times after its start, without what Redis remembers for seconds. */
 async function keysAfter(payer: Organization, keyword: string, ...afterMs: number[]) {
   const { redis, database } = service;
+  const paidAnswers = new PaidAnswers({ database, metrics: openMetrics() });
   const caller = callerWith(payer);
   const keys = [];
   for (const ms of afterMs) {
     const windows = await redis.keys(`{${payer.organizationId}}:door:*`);
     if (windows.length > 0) await redis.del(windows);
     const clock = { now: () => Date.now() + ms };
-    const repeats = new Repeats({ redis, database, metrics: openMetrics() }, clock);
+    const repeats = new Repeats({ redis, paidAnswers }, clock);
     keys.push(await repeats.keyOf(caller, "searxng", readQuery({ keyword, depth: 10 })));
   }
   return keys;

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
+import { PaidAnswers } from "../../../api/search/idempotency.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
@@ -83,7 +84,9 @@ async function payFor({ caller, key }: SearchRequest): Promise<{ requestId: stri
 
 test("a repeat gets its answer although Redis lost its key, which paid with the last credit after the repeat was looked up", async () => {
   const shedding = new Gate(redis);
-  const parts = { redis, database, shedding, metrics: openMetrics(), log, topupUrl: "none" };
+  const metrics = openMetrics();
+  const paidAnswers = new PaidAnswers({ database, metrics });
+  const parts = { redis, database, shedding, paidAnswers, metrics, log, topupUrl: "none" };
   const repeat = await lastSearch();
   const admission = new AdmissionControl(parts).admit(repeat);
   await shedding.reached;
