@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { allCommands, runAdminHere } from "../harness/clients/admin.ts";
 
@@ -116,8 +117,24 @@ test.each([
   { args: ["org"], lists: ["create", "show", "suspend", "resume"] },
   { args: ["providers"], lists: ["check"] },
   { args: ["plan", "list"], lists: ["--json"] },
+  { args: ["doctor"], lists: ["Exits with 0 if searches can be served"] },
+  { args: ["search", "raw"], lists: ["Example: npm run"] },
 ])("--help lists commands and options: $args", async ({ args, lists }) => {
   const { exitCode, stdout, stderr } = await runAdminHere([...args, "--help"], {});
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   for (const part of lists) expect(stdout).toContain(part);
 });
+
+test("the --help of each command has its description, and each argument and option with what it means", async () => {
+  for (const { words, command } of allCommands()) {
+    const { exitCode, stdout, stderr } = await runAdminHere([...words, "--help"], {}, { columns: 1_000 });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    const lines = stdout.split("\n");
+    expect(lines[0]).toContain(`Usage: admin ${words.join(" ")} `);
+    expect(lines[2]).toBe(command.description());
+    const shown = [...command.registeredArguments.map((argument) => argument.name()), ...flagsOf(command)];
+    for (const term of shown) expect(lines).toContainEqual(expect.stringMatching(new RegExp(`^  ${term} +\\S`)));
+  }
+});
+
+const flagsOf = (command: Command) => command.options.map(({ flags }) => flags);
