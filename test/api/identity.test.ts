@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { beforeAll, expect, test } from "vitest";
-import { publishIdentityChange, setSuspended } from "../../shared/organizations/organizations.ts";
-import { issueToken, newToken, revokeToken } from "../../api/tokens/tokens.ts";
+import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
+import { issueToken, newToken } from "../../api/tokens/tokens.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
-import { challenges, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
+import { refusalIn } from "../harness/fixtures/refusals.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
@@ -63,39 +63,6 @@ test("a token in use is looked up again before its next request", async () => {
   await service.until(async () => (await lookups()) >= before + 2);
 });
 
-test.each([
-  { title: "that was announced", announce: true },
-  { title: "of which no announcement arrived", announce: false },
-])("a revocation $title takes effect in every process within 2 s", async ({ announce }) => {
-  const { token, tokenId } = await service.organization();
-  for (const api of [0, 1]) expect(await service.usage(token, api)).toMatchObject({ status: 200 });
-  await revokeToken(service.database, tokenId);
-  if (announce) await publishIdentityChange(service.redis);
-  await service.until(() => isRefusedEverywhere(token), revokedWithinMs);
-  expect(await isRefusedEverywhere(token)).toBe(true);
-});
-
-test("a 401 does not reveal what is wrong with a token", async () => {
-  const { organizationId, token, tokenId } = await service.organization();
-  const expired = await issueToken(service.database, organizationId, { expiresInDays: 1 });
-  if (!expired) throw new Error("no token");
-  await expire(expired.tokenId);
-  await revokeToken(service.database, tokenId);
-  const tokens = {
-    revoked: token,
-    expired: expired.token,
-    unknown: newToken(),
-    malformed: "x",
-    misspelled: `${token}0`,
-  };
-  for (const each of Object.values(tokens)) {
-    for (const answer of [await service.usage(each), await service.search(each, { keyword: "a" })]) {
-      expect(refusalIn(answer)).toEqual({ code: "unauthenticated", details: {} });
-      expect(answer.headers.get("www-authenticate")).toBe(challenges.invalid);
-    }
-  }
-});
-
 test("of many 401s in a second some come a quarter of a second late, so that a flood of tokens is slow", async () => {
   const durationsMs = await Promise.all(
     Array.from({ length: 1_000 }, async () => {
@@ -143,32 +110,6 @@ test("a lookup that runs while an operator changes something still serves its ca
     for (let turn = 0; turn < 2; turn += 1) await service.send("/nowhere");
   });
   expect(await answer).toMatchObject({ status: 200 });
-});
-
-test("a suspended organization can read its balance but not search, until it is resumed", async () => {
-  const organization = await service.organization();
-  const { organizationId, token } = organization;
-  const suspend = async (suspended: boolean) => {
-    await setSuspended(service.database, organizationId, suspended);
-    await publishIdentityChange(service.redis);
-  };
-  const outcome = async () => {
-    const { status, body } = await service.search(token, { keyword: "a" });
-    return body.error?.code ?? status;
-  };
-
-  await suspend(true);
-  await service.until(async () => (await outcome()) === "plan_required", revokedWithinMs);
-  const answer = await expectNoTrace(service, organization, () => service.search(token, { keyword: "a" }));
-  expect(refusalIn(answer)).toEqual({
-    code: "plan_required",
-    details: { plan: "payg", action: "contact_operator", reason: "suspended" },
-  });
-  expect(answer.body.error.message).toContain("Contact the operator");
-  expect(await service.usage(token)).toMatchObject({ status: 200, body: { creditBalanceMils: 1_000, plan: "payg" } });
-
-  await suspend(false);
-  await service.until(async () => (await outcome()) === 200, revokedWithinMs);
 });
 
 test("every plan allows usage", async () => {
