@@ -1,67 +1,12 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import type { Service } from "../harness/processes/service.ts";
 import { stubbedService } from "../harness/processes/usual-stack.ts";
 import { refusal, reply, type SerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
-
-const priceMils = 5;
 
 let service: Service;
 let stub: SerperStub;
 beforeAll(async () => {
   ({ service, stub } = await stubbedService({ apis: 2 }));
-});
-
-test("the refusal tells an empty balance from one that is held by searches in flight", async () => {
-  const { token } = await service.organization({ creditMils: priceMils });
-  const release = stub.hold();
-  const first = service.search(token, { keyword: "first" });
-  await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 0);
-
-  const refused = await service.search(token, { keyword: "second" });
-  expect(refused).toMatchObject({
-    status: 402,
-    body: { error: { details: { availableMils: 0, heldMils: priceMils } } },
-  });
-
-  release();
-  expect((await first).status).toBe(200);
-  const empty = await service.search(token, { keyword: "third" });
-  expect(empty).toMatchObject({ status: 402, body: { error: { details: { availableMils: 0, heldMils: 0 } } } });
-});
-
-test("the plan limits searches in flight, and a refused one takes neither a hold nor a place in the window", async () => {
-  const { organizationId, token } = await service.organization({ terms: { ...endlessWindow, concurrency: 2 } });
-  const release = stub.hold();
-  const running = [1, 2].map((n) => service.search(token, { keyword: `running ${n}` }));
-  await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
-
-  const before = (await service.usage(token)).headers.get("ratelimit");
-  const refused = await service.search(token, { keyword: "one too many" });
-  expect(refused).toMatchObject({
-    status: 429,
-    body: { error: { code: "rate_limited", details: { reason: "concurrency", retryAfterMs: 1_000, limit: 2 } } },
-  });
-  expect(refused.body.error.details).not.toHaveProperty("windowSeconds");
-  expect(leftOf(refused.headers.get("ratelimit"))).toBe(leftOf(before));
-  expect((await service.holdsOf(organizationId)).open).toBe(2);
-  release();
-  for (const search of running) expect((await search).status).toBe(200);
-});
-
-test("a full rate-limit window refuses with the time until it ends, and takes no hold", async () => {
-  const { organizationId, token } = await service.organization({ terms: { windowLimit: 3, windowSeconds: 3_600 } });
-  for (let n = 0; n < 3; n += 1) expect((await service.search(token, { keyword: `w ${n}` })).status).toBe(200);
-
-  const refused = await service.search(token, { keyword: "fourth" });
-  expect(refused).toMatchObject({
-    status: 429,
-    body: { error: { code: "rate_limited", details: { reason: "window", limit: 3, windowSeconds: 3_600 } } },
-  });
-  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
-  expect(refused.headers.get("ratelimit-policy")).toBe('"default";q=3;w=3600');
-  expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
-  expect((await service.usage(token)).status).toBe(429);
 });
 
 describe("a plan with a price per page", () => {
@@ -126,5 +71,3 @@ describe("a plan with a price per page", () => {
     expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
   });
 });
-
-const leftOf = (header: string | null) => /;r=(\d+);/.exec(header ?? "")?.[1];
