@@ -65,6 +65,17 @@ test("types, target domain and format are applied together, and ranks stay those
   expect(answer.results).toEqual(mergePages(pages, 10));
 });
 
+test("the compact format has title, URL and description of the organic results, for the same price", () => {
+  const organic = answer.results.filter(({ type }) => type === "organic");
+  expect(written({ format: "compact" })).toEqual({
+    requestId: job().requestId,
+    query: { ...query(), format: "compact" },
+    creditsCharged: 5,
+    creditsRemaining: 995,
+    results: organic.map(({ title, url, description }) => ({ title, url, description })),
+  });
+});
+
 test("include adds to either format when and by whom the answer was fetched, unless the operator does not tell by whom", () => {
   const asked = { include: ["answeredBy", "fetchedAt"] };
   const fetched = { fetchedAt: "2026-11-01T00:00:00.000Z" };
