@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { isSameOrSubdomain } from "../../../shared/query/domains.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 import { issuesOf } from "../../harness/fixtures/queries.ts";
 
@@ -32,4 +33,9 @@ test.each([
   `${"a.".repeat(126)}example`,
 ])("%s is refused as a target domain", (typed) => {
   expect(issuesOf({ keyword: "a", targetDomain: typed })).toMatchObject([{ path: "targetDomain" }]);
+});
+
+test("a target domain keeps the results of that domain and of its subdomains", () => {
+  const hosts = ["a.example", "b.example", "notb.example", "shop.b.example"];
+  expect(hosts.filter((host) => isSameOrSubdomain(host, "b.example"))).toEqual(["b.example", "shop.b.example"]);
 });
