@@ -82,26 +82,6 @@ test("the reconciler deletes a balance in Redis that cannot be right, and counts
   expect(metrics).toMatch(/^pairs_stored_total\{why="impossible"\} [1-9]/m);
 });
 
-test("while Redis is unreachable searches get 503 and usage reads Postgres; both recover when it is back", async () => {
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  await service.search(token, { keyword: "tea" });
-  await service.rest();
-  const { port } = service.redisServer;
-  await service.redisServer.stop();
-
-  await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 503);
-  const refused = await service.search(token, { keyword: "milk" });
-  expect(refused.body.error).toMatchObject({ code: "unavailable", details: { reason: "redis_unreachable" } });
-  const usage = await service.usage(token);
-  expect(usage).toMatchObject({ status: 200, body: { creditBalanceMils: 95 } });
-  expect(usage.headers.get("ratelimit")).toBeNull();
-
-  await service.restartRedis(port);
-  await searchable(token);
-  await service.rest();
-  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
-});
-
 test("the heartbeat of a worker that died long ago is removed", async () => {
   const report = { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() - 120_000 };
   await service.redis.hset("workers", "worker_long_gone", JSON.stringify(report));
