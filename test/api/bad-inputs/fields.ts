@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { endlessWindow, expectNoTrace, refusalIn, organizationState } from "../../harness/fixtures/refusals.ts";
+import { expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
 import type { Answer } from "../../harness/processes/service.ts";
 import { organization, service } from "./fixture.ts";
 
@@ -122,31 +122,4 @@ test("an Idempotency-Key of 255 visible characters is accepted", async () => {
   expect(await service.search(organization.token, { keyword: "a" }, { key: "~".repeat(255) })).toMatchObject({
     status: 200,
   });
-});
-
-test("an Idempotency-Key with another query is rejected, and the first answer stays", async () => {
-  const key = "reused";
-  const first = await service.search(organization.token, { keyword: "a" }, { key });
-  await service.rest();
-  const other = await expectNoTrace(service, organization, () =>
-    service.search(organization.token, { keyword: "b" }, { key }),
-  );
-  expect(refusalIn(other)).toEqual({ code: "bad_request", details: { reason: "idempotency_key_reused" } });
-  expect((await service.search(organization.token, { keyword: "a" }, { key })).text).toBe(first.text);
-});
-
-test("organizations do not share Idempotency-Keys", async () => {
-  const neighbour = await service.organization({ terms: endlessWindow });
-  const key = "shared";
-  const [own, other] = [
-    await service.search(organization.token, { keyword: "a" }, { key }),
-    await service.search(neighbour.token, { keyword: "b" }, { key }),
-  ];
-  expect([own.status, other.status]).toEqual([200, 200]);
-  expect(other.body.requestId).not.toBe(own.body.requestId);
-  await service.rest();
-  expect((await organizationState(service, neighbour)).ledger).toMatchObject([
-    { kind: "grant" },
-    { kind: "charge", mils: -5 },
-  ]);
 });
