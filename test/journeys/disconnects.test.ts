@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
-import { Agent } from "../harness/clients/agent.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -72,23 +71,6 @@ test("a search whose caller disconnects asks no further page, and keeps its conc
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
   expect([callsFor("deep"), await unpaid()]).toEqual([1, 1]);
-});
-
-test("an agent that cancels keeps its concurrency slot in the same way", async () => {
-  const organization = await service.organization({ creditMils: 100 });
-  const release = stub.hold();
-  const agent = await Agent.connect(service, organization.token);
-  const cancelling = new AbortController();
-  const search = agent.call("serp.search", deep("agent"), { signal: cancelling.signal });
-  await isAsked("agent");
-  cancelling.abort();
-  await expect(search).rejects.toThrow();
-  await hasHolds(organization, { open: 1, heldMils: 0 });
-  await workersKnow();
-  release();
-  await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect([callsFor("agent"), await unpaid()]).toEqual([1, 1]);
-  await agent.close();
 });
 
 test("beyond the budget of unpaid calls searches without a key get a 429 with its own reason; searches with a key and other organizations do not", async () => {
