@@ -76,23 +76,6 @@ test("each search shows its charge, or the reason why it was not charged", async
   expect(only).not.toContain(answered.body.requestId);
 });
 
-test("an organization never sees the entries of another", async () => {
-  const [mine, other] = [await service.organization(), await service.organization()];
-  const answered = await service.search(other.token, { keyword: "coffee" });
-  const visitor = await signIn(service, mine);
-  for (const path of [
-    "/billing",
-    "/billing/searches",
-    "/billing/searches?before=9007199254740991.9007199254740991",
-    "/billing/searches.csv",
-  ]) {
-    const { text, status } = await visitor.get(path);
-    expect(status).toBe(200);
-    expect(text).not.toContain(answered.body.requestId);
-    expect(text).not.toContain(other.organizationId);
-  }
-});
-
 test("an operator's note is shown as text, and no spreadsheet runs it as a formula", async () => {
   const organization = await service.organization({ creditMils: 0 });
   const { organizationId } = organization;

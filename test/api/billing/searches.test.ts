@@ -267,6 +267,12 @@ test("a search of another organization is not found, nor one that does not exist
   expect(stranger.text).not.toContain("secret plan");
   for (const asked of ["find=secret", `find=${requestId}`, `token=${other.tokenId}`])
     expect((await visitor.get(`/billing/searches?${asked}`)).text).not.toMatch(/secret plan|Charged<\/span> /);
+  const others = new RegExp(`${requestId}|${other.organizationId}`);
+  for (const path of ["", "/searches", "/searches?before=9007199254740991.9007199254740991", "/searches.csv"]) {
+    const { status, text } = await visitor.get(`/billing${path}`);
+    expect([path, status]).toEqual([path, 200]);
+    expect(text).not.toMatch(others);
+  }
 });
 
 test("a search without a row in the log is shown with its amount, and found by its id alone", async () => {
