@@ -73,15 +73,6 @@ test("the errors of all other paths stay JSON", async () => {
   }
 });
 
-test("over https the page sets HSTS and a Secure cookie", async () => {
-  const { visitor } = await signedIn(behindHttps);
-  const page = await visitor.get("/billing");
-  expectPage(page);
-  expect(isAccount(page.text)).toBe(true);
-  expect(page.headers.get("strict-transport-security")).toBe("max-age=31536000");
-  expect(visitor.setCookie).toMatch(/^__Host-billing=.*; Path=\/; HttpOnly; Secure;/);
-});
-
 /** An answer of every kind from every door but the ops port, with the status that it should have. */
 async function answersOf(
   api: number,
