@@ -136,18 +136,6 @@ test.each(overHttp)("%s is unhealthy after a server error or a broken connection
   expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
 });
 
-test("a failure in an answer with status 200 is a failure", async () => {
-  const unauthorized = { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null };
-  expect(await checkOne("dataforseo", reply(200, unauthorized))).toMatchObject({ credentials: "refused" });
-  const task = { status_code: 40_104, status_message: "Please visit your account to verify it.", result: null };
-  const unverified = { status_code: 20_000, status_message: "Ok.", tasks: [task] };
-  expect(await checkOne("dataforseo", reply(200, unverified))).toMatchObject({ credentials: "refused" });
-  const invalid = { error: "Invalid API key. Your API key should be here: https://serpapi.com/manage-api-key" };
-  expect(await checkOne("serpapi", reply(200, invalid))).toMatchObject({ credentials: "refused" });
-  const suspended = { results: [], answers: [], infoboxes: [], unresponsive_engines: [["google", "CAPTCHA"]] };
-  expect(await checkOne("searxng", reply(200, suspended))).toMatchObject({ problem: "is blocked by Google" });
-});
-
 test("a provider without its settings is not called, its missing settings are listed, and the others are checked", async () => {
   const { settings } = stubs;
   const lacking = Object.fromEntries(Object.entries(settings).filter(([name]) => /SERPER/.test(name)));
