@@ -72,7 +72,7 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "page-too-many",
     what: "A price per page counts one page too many if the depth fills its pages.",
-    caughtBy: testFile("test/journeys/money-race.test.ts"),
+    caughtBy: testFile("test/journeys/price-per-page.test.ts"),
     edits: [inCode("searchPriceMils", replace("pagesOf(depth)", "pagesOf(depth + 1)"))],
   },
   {
