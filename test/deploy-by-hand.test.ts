@@ -64,10 +64,13 @@ test.skipIf(withoutSystemd !== "")(
   },
 );
 
-test("the proxy for fixed addresses differs from that of docker compose only in how it finds APIs", () => {
+test("the proxy for fixed addresses differs from that of docker compose only in how it finds APIs and in its user", () => {
   const [fixed, compose] = ["haproxy-static", "haproxy"].map((name) => {
     const lines = readSource(`deploy/proxy/${name}.cfg`).split(/^backend ready$/m)[0] ?? "";
-    return lines.replace(/^#.*\n/gm, "").replace(/^resolvers .*?\n\n/ms, "");
+    const ofContainers = lines
+      .replaceAll("TRUSTED_PROXIES", "PROXIES_IN_FRONT")
+      .replace(/^ {2}(user|group) haproxy\n/gm, "");
+    return ofContainers.replace(/^#.*\n/gm, "").replace(/^resolvers .*?\n\n/ms, "");
   });
   expect(fixed).toBe(compose);
 });
