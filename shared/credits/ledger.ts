@@ -13,7 +13,7 @@ import type { StoredAnswer } from "./stored-answers.ts";
 /**
  * The ledger in Postgres, the truth about money. Every search whose end reached Postgres has one decision: a charge, which is an
  * entry of the ledger, or a refund, which is not. The first process that inserts a decision decides, and all others follow.
- * Only functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `topup`), and each
+ * Only functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `correct_credit`, `topup`), and each
  * locks the organization's row first.
  */
 

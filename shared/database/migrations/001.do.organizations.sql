@@ -18,7 +18,7 @@ create table plans (
   cached_price_mils bigint,
   -- The largest `depth` of a search. Null: the API's own maximum.
   max_depth integer,
-  -- A token bucket admits `window_limit` requests in `window_seconds`.
+  -- At most `window_limit` requests in each `window_seconds`, by Redis' clock.
   window_limit integer not null,
   window_seconds integer not null,
   -- The number of searches that may be in flight at the same time.
@@ -124,8 +124,6 @@ create table tokens (
     or num_nulls(spending_day, spent_day_mils, spent_month_mils) = 0)
 );
 create index tokens_by_organization on tokens (organization_id);
--- The sweeper reads this index: an organization has a hold only if one of its tokens was used lately.
-create index tokens_by_last_use on tokens (last_used_at);
 
 -- Ends a rotated token at a time, never later than its own expiry. Processes cannot write an expiry, so that none of them makes a token
 -- live longer. Returns no row for a token that does not exist.
