@@ -28,7 +28,10 @@ const usage = z.object({ creditBalanceMils: z.number() });
 /** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. @throws after a minute. */
 export async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
   const giveUpAtMs = performance.now() + workerWaitMsMax;
-  const isSeen = async () => /^workers_reporting [1-9]/m.test(await (await fetch(`${apiOpsUrl}/metrics`)).text());
+  const isSeen = async () =>
+    /^workers_reporting [1-9]/m.test(
+      await (await fetch(`${apiOpsUrl}/metrics`, { signal: AbortSignal.timeout(requestTimeoutMs) })).text(),
+    );
   while (!(await isSeen())) {
     if (performance.now() > giveUpAtMs) throw new Error(`The API sees no worker after ${workerWaitMsMax / 1_000} s.`);
     await sleep(workerPollMs);
