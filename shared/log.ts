@@ -5,25 +5,38 @@ export type Log = Logger;
 // Lines are buffered at most this long: a write for each line would cost as much as a round trip to Redis.
 const flushAfterMs = 100;
 const bufferBytes = 8_192;
+// Lines beyond this are dropped while nothing reads stdout: a log driver that hangs must not use up the memory.
+const waitingBytesMax = 8 * 1024 * 1024;
 // A second line of defence: no caller may log a secret at all. Deeper paths would cost more than the line itself.
 const secretPaths = ["authorization", "token", "password", "headers"];
 
 /** The log of one process: one JSON object a line on stdout. Of errors, only fields that cannot hold a secret are logged. */
 export function openLog(options: { name: string; level: string }): Log {
-  return pino(
+  const stdout = bufferedStdout();
+  const log = pino(
     {
       base: { process: options.name, pid: process.pid },
       level: options.level,
       redact: { paths: secretPaths, censor: "[secret]" },
       serializers: { err: describeError },
     },
-    bufferedStdout(),
+    stdout,
   );
+  let dropped = 0;
+  stdout.on("drop", () => {
+    dropped += 1;
+  });
+  stdout.on("drain", () => {
+    if (dropped === 0) return;
+    log.warn({ dropped }, "lines of this log were dropped, because nothing read it");
+    dropped = 0;
+  });
+  return log;
 }
 
 /** Stdout, written in batches of lines. Its own periodic flush would write every 100 ms, also without a line. */
 function bufferedStdout(): ReturnType<typeof pino.destination> {
-  const stdout = pino.destination({ dest: 1, sync: false, minLength: bufferBytes });
+  const stdout = pino.destination({ dest: 1, sync: false, minLength: bufferBytes, maxLength: waitingBytesMax });
   const write = stdout.write.bind(stdout);
   let flush: NodeJS.Timeout | undefined;
   let isDue = false;

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { newToken } from "../../api/tokens/tokens.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
@@ -251,13 +252,12 @@ async function whileAway(token: string): Promise<Answer[]> {
   return [...withoutPostgres, withoutRedis];
 }
 
-test("the last line comes without a further one, although the write before it was still under way when it was due", async () => {
+/** Runs a program that logs and then sends a message, and reads its log only after that. @returns what it has read so far. */
+async function readLate(statements: string): Promise<() => string> {
   const program = `
     import { openLog } from ${JSON.stringify(new URL("../../shared/log.ts", import.meta.url))};
     const log = openLog({ name: "test", level: "info" });
-    log.info("x".repeat(4_000_000)); // It fits into no pipe, so its write lasts until the test reads.
-    log.info("last");
-    setTimeout(() => process.send("due"), 1_000);
+    ${statements}
     setInterval(() => undefined, 60_000);`;
   const logging = await startGuardedProcess(process.execPath, ["--input-type=module", "--eval", program], {
     stdio: ["ignore", "pipe", "inherit", "ipc"],
@@ -268,5 +268,24 @@ test("the last line comes without a further one, although the write before it wa
   logging.process.stdout?.on("data", (chunk: Buffer) => {
     written += chunk.toString();
   });
-  await expect.poll(() => written.slice(-100)).toContain('"msg":"last"');
+  return () => written;
+}
+
+test("the last line comes without a further one, although the write before it was still under way when it was due", async () => {
+  const read = await readLate(`
+    log.info("x".repeat(4_000_000)); // It fits into no pipe, so its write lasts until the test reads.
+    log.info("last");
+    setTimeout(() => process.send("due"), 1_000);`);
+  await expect.poll(() => read().slice(-100)).toContain('"msg":"last"');
+});
+
+test("lines beyond 8 MiB that nothing reads are dropped and counted", async () => {
+  const read = await readLate(`
+    for (let line = 0; line < 20_000; line += 1) log.info("x".repeat(1_000));
+    process.send("logged");`);
+  await expect.poll(() => read().slice(-1_000)).toContain("lines of this log were dropped");
+  const lines = read().trimEnd().split("\n");
+  const { dropped } = z.object({ dropped: z.int() }).parse(JSON.parse(lines.at(-1) ?? ""));
+  expect(lines.length - 1 + dropped).toBe(20_000);
+  expect(read().length).toBeLessThan(9 * 1_048_576);
 });
