@@ -7,6 +7,9 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const unusedLagPrecisionMs = 60_000;
 
 const otherAdmissions = ["held", "waiting", "insufficient_credit", "spending_limit", "unpaid_calls", "unknown"];
+/** The statuses and outcomes that count in the objectives. */
+const searchStatuses = [200, 500, 502, 503, 504];
+const toolOutcomes = ["answered", "replayed", "internal_error", "engine_error", "unavailable", "engine_timeout"];
 const topupOutcomes = [
   "begun",
   "not_begun",
@@ -70,6 +73,8 @@ export function openMetrics() {
   metrics.tokenLookups.inc({ lane: "new", outcome: "refused" }, 0);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
+  for (const status of searchStatuses) metrics.httpSeconds.zero({ route: "/v1/serp/search", status });
+  for (const outcome of toolOutcomes) metrics.mcpCalls.inc({ tool: "search", outcome }, 0);
   return metrics;
 }
 

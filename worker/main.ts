@@ -13,6 +13,7 @@ import { openListedLocations } from "./locations/listed-locations.ts";
 import { openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
+import { failureKinds } from "./providers/provider.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { ConcurrencyController } from "./concurrency-controller.ts";
 import { takeJobs } from "./take-jobs.ts";
@@ -65,7 +66,10 @@ async function openWorker(context: Context): Promise<OpsParts> {
 
 function openGoogle(context: Context): GoogleEngine {
   const { config, log, metrics } = context;
-  for (const provider of config.SERP_PROVIDERS) metrics.providerConfigured.set({ provider }, 1);
+  for (const provider of config.SERP_PROVIDERS) {
+    metrics.providerConfigured.set({ provider }, 1);
+    for (const outcome of ["ok", ...Object.keys(failureKinds)]) metrics.providerCalls.inc({ provider, outcome }, 0);
+  }
   if (config.SERP_PROVIDERS.includes("sandbox"))
     log.warn(
       "SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them. Choose others: docs/operating/providers.md",

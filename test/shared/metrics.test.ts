@@ -108,11 +108,15 @@ test("searches are counted by outcome in the process that admits, settles, runs 
     '{outcome="insufficient_credit"}': 1,
     '{outcome="balance_missing"}': 2,
   });
+  // Those that count in the objectives begin at 0, so that the first failures of a process do.
   expect(exposition.all("http_request_duration_seconds_count")).toEqual({
     '{route="/v1/serp/search",status="200"}': 4,
     '{route="/v1/serp/search",status="400"}': 1,
     '{route="/v1/serp/search",status="401"}': 1,
     '{route="/v1/serp/search",status="402"}': 1,
+    '{route="/v1/serp/search",status="500"}': 0,
+    '{route="/v1/serp/search",status="503"}': 0,
+    '{route="/v1/serp/search",status="504"}': 0,
     '{route="/v1/serp/search",status="502"}': 1,
     '{route="none",status="404"}': 1,
   });
@@ -215,6 +219,7 @@ test("no metric has an organization, a token, a keyword, a path or a request as 
       "of",
       "check",
       "step",
+      "tool",
     ]);
     const library = new Set(["le", "type", "version", "major", "minor", "patch", "space", "quantile"]);
     expect([...exposition.labelNames()].filter((name) => !own.has(name) && !library.has(name))).toEqual([]);
