@@ -48,7 +48,7 @@ export function amountChoices(
   chosenMils: number | undefined,
   hint?: string,
 ): Html {
-  return html`<fieldset><legend>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
+  return html`<fieldset><legend${hint === undefined && html` class="hidden"`}>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
 ${amountsMils.map(
   (mils) =>
     html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
