@@ -1,10 +1,10 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../shared/database/migrate.ts";
+import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
@@ -31,28 +31,30 @@ afterAll(async () => {
 const program = fileURLToPath(new URL("../../local/start.ts", import.meta.url));
 
 /** Starts it with its data in a folder of its own, on free ports. Without the servers it starts its own. */
-function start(folder: string, settings: Record<string, string> = {}) {
+async function start(folder: string, settings: Record<string, string> = {}) {
   const given = { DATABASE_URL: database.url, REDIS_URL: redis.url, ...settings };
   const ports = { API_PORT: "0", API_OPS_PORT: "0", WORKER_OPS_PORT: "0" };
-  const child = spawn(process.execPath, [program, "--folder", join(guarded.path, folder)], {
-    env: { PATH: process.env.PATH, ...ports, ...given },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const { process: child, stop: end } = await startGuardedProcess(
+    process.execPath,
+    [program, "--folder", join(guarded.path, folder)],
+    { env: { PATH: process.env.PATH, ...ports, ...given }, stdio: ["ignore", "pipe", "pipe"], stopSignal: "SIGINT" },
+  );
+  onTestFinished(end);
   const started = { child, text: "", exited: once(child, "close") };
   for (const output of [child.stdout, child.stderr])
-    output.setEncoding("utf8").on("data", (text: string) => (started.text += text));
+    output?.setEncoding("utf8").on("data", (text: string) => (started.text += text));
   return started;
 }
 
 /** @returns what it printed, and its exit code. */
-async function stop({ child, exited, ...started }: ReturnType<typeof start>) {
+async function stop({ child, exited, ...started }: Awaited<ReturnType<typeof start>>) {
   child.kill("SIGINT");
   const [exitCode] = await exited;
   return { ...started, exitCode };
 }
 
 test("it prints progress at once, and in the end every address with a token that works", async () => {
-  const started = start("whole");
+  const started = await start("whole");
   await eventually(async () => started.text.includes("Operator's commands"));
   expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
@@ -88,7 +90,7 @@ test.each([
   ["… API, worker waiting", {}],
   ["… Token", {}],
 ])("Ctrl-C is answered in the phase %j, with exit code 0", async (phase, settings) => {
-  const started = start(`phase ${phase.slice(2, 14).trim()}`, settings);
+  const started = await start(`phase ${phase.slice(2, 14).trim()}`, settings);
   await eventually(async () => started.text.includes(phase));
   expect(await stop(started)).toMatchObject({ exitCode: 0 });
   expect(started.text).toContain("\nStopping\n");
@@ -97,7 +99,7 @@ test.each([
 test("a database of a newer release is said in one sentence with what to do, and left as it is", async () => {
   const newer = await freshDatabase();
   await asOwner(newer.url, (owner) => owner.query("insert into migrations (version, name) values (9999, 'future')"));
-  const started = start("newer", { DATABASE_URL: newer.url });
+  const started = await start("newer", { DATABASE_URL: newer.url });
   await eventually(async () => started.text.includes("✓ Migrations"));
   await stop(started);
   await newer.drop();
@@ -112,7 +114,7 @@ test("data of another baseline is refused in one sentence that names the folder 
   await migrate(postgres.url);
   await asOwner(postgres.url, (owner) => owner.query("update migrations set md5 = 'other' where version = 1"));
   await postgres.stop();
-  const started = start("baseline", { DATABASE_URL: "" });
+  const started = await start("baseline", { DATABASE_URL: "" });
   expect(await started.exited).toEqual([1, null]);
   expect(started.text).toContain(
     `✗ The database has another schema than this release: its migration 1 is not 001.do.organizations.sql. The schema changed before the first release, and nothing converts it: delete the folder ${folder} and start again.\n`,
