@@ -53,27 +53,13 @@ export function openIdentify(authenticate: Authenticate): Identify {
   };
 }
 
-/**
- * Finds the caller of a request that has the hash of a token, in hexadecimal, for the handler and for the log. The handler asks
- * for a scope.
- * @throws {CallerError} the errors of {@link Authenticate}.
- */
-export type IdentifyByHash = (tokenHash: string, response: ServerResponse) => Promise<Caller>;
-
-export function openIdentifyByHash(findByTokenHash: FindByTokenHash): IdentifyByHash {
-  return async (tokenHash, response) => {
-    const caller = await findByTokenHash(tokenHash);
-    logCaller(response, caller);
-    return caller;
-  };
-}
-
 /** @throws {CallerError} `unauthenticated` with the reason `scope` if the caller's token lacks the scope. */
 export function requireScope({ scopes }: Caller, scope: Scope): void {
   if (!scopes.includes(scope)) throw new CallerError("unauthenticated", { reason: "scope", scope });
 }
 
-function logCaller(response: ServerResponse, { organizationId, tokenId }: Caller): void {
+/** Adds the caller to the log line of a request. */
+export function logCaller(response: ServerResponse, { organizationId, tokenId }: Caller): void {
   Object.assign(requestScopeOf(response).logFields, { organizationId, tokenId });
 }
 

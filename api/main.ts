@@ -13,7 +13,7 @@ import { startProcess } from "../shared/process/start-process.ts";
 import { openSearchQueue } from "../shared/queue/search-queue.ts";
 import { openSearchLog } from "../shared/search-log/search-log.ts";
 import { type AppParts, createApp } from "./app.ts";
-import { openAuthentication, openIdentify, openIdentifyByHash } from "./identify.ts";
+import { openAuthentication, openIdentify } from "./identify.ts";
 import { openDoors } from "./doors/doors.ts";
 import { openBilling } from "./billing/billing.ts";
 import { isPublicUrlHttps } from "./http/security-headers.ts";
@@ -82,7 +82,6 @@ async function openParts(
   const { SEARCH_DEADLINE_MS: searchTimeoutMs, TOPUP_URL: topupUrl } = config;
   const { authenticate, findByTokenHash } = openAuthentication(context);
   const identify = openIdentify(authenticate);
-  const identifyByHash = openIdentifyByHash(findByTokenHash);
   const readUsage = openUsage(context);
   const [topups, autoTopups] = [await openTopups(context), await openAutoTopups(context)];
 
@@ -107,7 +106,7 @@ async function openParts(
   const stripeWebhook = topups && autoTopups && handleStripeWebhook(context, topups, autoTopups);
   const billing = openBilling({
     ...context,
-    identifyByHash,
+    findByTokenHash,
     readUsage,
     topups,
     autoTopups,

@@ -1,13 +1,7 @@
 import { z } from "zod";
-import type { Context } from "../../shared/process/context.ts";
-import { checkoutMetadata, organizationOf } from "../topups/stripe.ts";
-import {
-  type Bringer,
-  creditPayment,
-  milsPerCent,
-  type PaymentOutcome,
-  reportPayment,
-} from "../topups/credit-payment.ts";
+import type { Querying } from "../../shared/database/transaction.ts";
+import { milsPerCent } from "../topups/credit-payment.ts";
+import { checkoutMetadata, crediting, organizationOf } from "../topups/stripe.ts";
 
 /**
  * Credits PaymentIntents of automatic top-ups. The id of a PaymentIntent is the id of its grant, which the ledger accepts once.
@@ -41,22 +35,8 @@ const paidIntent = z.object({
 const refundedIntent = z.object({ latest_charge: z.object({ refunded: z.literal(true) }) });
 const anyIntent = z.object({ id: z.string().optional(), status: z.string().optional() });
 
-/** Credits a PaymentIntent if it is ours and paid. It must come from Stripe itself: nothing is verified here. */
-export async function creditPaymentIntent(
-  context: Pick<Context, "database" | "log" | "metrics">,
-  intent: unknown,
-  bringer: Bringer,
-): Promise<PaymentOutcome> {
-  const outcome = await decide(context, intent, bringer);
-  reportPayment(context, outcome, organizationOf(intent));
-  return outcome;
-}
-
-async function decide(
-  { database }: Pick<Context, "database">,
-  intent: unknown,
-  bringer: Bringer,
-): Promise<PaymentOutcome> {
+/** Credits a PaymentIntent. */
+export const creditPaymentIntent = crediting((intent) => {
   const [organizationId, paymentId] = [organizationOf(intent), paymentIdOf(intent)];
   if (organizationId === undefined || paymentId === undefined) return { outcome: "foreign" };
   const { id: grantId, status } = anyIntent.safeParse(intent).data ?? {};
@@ -66,17 +46,9 @@ async function decide(
   if (!paid.success) return { outcome: "unusable", grantId };
   const { id, amount_received: cents, created } = paid.data;
   const mils = cents * milsPerCent;
-  return creditPayment(
-    { database },
-    {
-      organizationId,
-      grantId: id,
-      mils,
-      record: async (transaction) => {
-        const values = [organizationId, paymentId, id, mils, new Date(created * 1_000)];
-        await transaction.query("select pay_auto_topup($1, $2, $3, $4, $5)", values);
-      },
-    },
-    bringer,
-  );
-}
+  const record = async (transaction: Querying) => {
+    const values = [organizationId, paymentId, id, mils, new Date(created * 1_000)];
+    await transaction.query("select pay_auto_topup($1, $2, $3, $4, $5)", values);
+  };
+  return { organizationId, grantId: id, mils, record };
+});

@@ -11,7 +11,7 @@ import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
-import type { IdentifyByHash } from "../identify.ts";
+import type { FindByTokenHash } from "../identify.ts";
 import type { ReadUsage } from "../read-usage.ts";
 import type { AutoTopups } from "../topups/auto-topups.ts";
 import type { Topups } from "../topups/topups.ts";
@@ -85,7 +85,7 @@ export function openBilling(parts: {
   shutdown: Shutdown;
   redis: Redis;
   clock: Clock;
-  identifyByHash: IdentifyByHash;
+  findByTokenHash: FindByTokenHash;
   readUsage: ReadUsage;
   /** Undefined if the operator has set up no payments. */
   topups: Topups | undefined;
@@ -95,7 +95,7 @@ export function openBilling(parts: {
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
 }): Billing {
-  const { config, log, metrics, shutdown, redis, clock, identifyByHash, readUsage, topups, autoTopups, draining } =
+  const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, autoTopups, draining } =
     parts;
   const publicUrl = config.PUBLIC_URL;
   const database = openDatabase({
@@ -113,7 +113,7 @@ export function openBilling(parts: {
   const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [script] };
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, publicUrl);
-  const sessions = new Sessions({ redis, clock, identifyByHash, isSecure });
+  const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
   const pageWindow = new PageWindow(redis);
   const accountParts = { sessions, pageWindow, pages, database, brand, publicUrl };
   const account = new AccountHandlers(accountParts);

@@ -1,9 +1,17 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
 import type { Config } from "../../shared/config.ts";
+import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { unavailable } from "../errors.ts";
-import { type Bringer, creditPayment, milsPerCent, type PaymentOutcome, reportPayment } from "./credit-payment.ts";
+import {
+  type Bringer,
+  creditPayment,
+  milsPerCent,
+  type PaidPayment,
+  type PaymentOutcome,
+  reportPayment,
+} from "./credit-payment.ts";
 
 // A call takes at most two attempts and the pause between them, which is a second at most.
 const attemptMsMax = 4_000;
@@ -124,22 +132,25 @@ const refundedSession = z.object({
 });
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
 
-/** Credits a session if it is ours and paid. The session must come from Stripe itself: nothing is verified here. */
-export async function creditCheckoutSession(
-  context: Pick<Context, "database" | "log" | "metrics">,
-  session: unknown,
-  bringer: Bringer,
-): Promise<PaymentOutcome> {
-  const outcome = await decide(context, session, bringer);
-  reportPayment(context, outcome, organizationOf(session));
-  return outcome;
-}
+/** Reads an object of Stripe: what was paid to us with it, or why there is nothing to credit. */
+type ReadPaid = (object: unknown, log: Log) => PaidPayment | PaymentOutcome;
 
-async function decide(
-  { database, log }: Pick<Context, "database" | "log">,
-  session: unknown,
-  bringer: Bringer,
-): Promise<PaymentOutcome> {
+/** Makes a function that credits an object if it is ours and paid. It must come from Stripe itself: nothing is verified here. */
+export const crediting =
+  (read: ReadPaid) =>
+  async (
+    context: Pick<Context, "database" | "log" | "metrics">,
+    object: unknown,
+    bringer: Bringer,
+  ): Promise<PaymentOutcome> => {
+    const paid = read(object, context.log);
+    const outcome = "outcome" in paid ? paid : await creditPayment(context, paid, bringer);
+    reportPayment(context, outcome, organizationOf(object));
+    return outcome;
+  };
+
+/** Credits a Checkout Session. */
+export const creditCheckoutSession = crediting((session, log) => {
   const organizationId = organizationOf(session);
   if (organizationId === undefined) return { outcome: "foreign" };
   const { id: sessionId, payment_status: status } = anySession.safeParse(session).data ?? {};
@@ -155,5 +166,5 @@ async function decide(
       "the amount paid differs from the amount begun",
     );
   }
-  return creditPayment({ database }, { organizationId, grantId: id, mils }, bringer);
-}
+  return { organizationId, grantId: id, mils };
+});

@@ -8,7 +8,7 @@ import { sessionKeyOf as keyOf, sessionListOf } from "./session-keys.ts";
 import type { Clock } from "../../../shared/redis/clock.ts";
 import { execPipeline } from "../../../shared/redis/connect.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
-import type { IdentifyByHash } from "../../identify.ts";
+import { type FindByTokenHash, logCaller } from "../../identify.ts";
 
 /**
  * Sessions of the billing page. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
@@ -55,7 +55,7 @@ const cookieOf = (secure: boolean) => ({ name: secure ? "__Host-billing" : "serp
 interface SessionParts {
   redis: Redis;
   clock: Clock;
-  identifyByHash: IdentifyByHash;
+  findByTokenHash: FindByTokenHash;
   isSecure: (request: Request) => boolean;
 }
 
@@ -123,7 +123,8 @@ export class Sessions {
     access: Access = "account",
   ): Promise<Caller | CallerError> {
     try {
-      const caller = await this.#parts.identifyByHash(tokenHash, response);
+      const caller = await this.#parts.findByTokenHash(tokenHash);
+      logCaller(response, caller);
       const opensSearches = caller.scopes.includes("search");
       if (caller.scopes.includes("billing") || (opensSearches && access === "searches")) return caller;
       if (opensSearches) return new CallerError("unauthenticated", { reason: "only_searches" });
