@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { milsPerCent } from "../topups/credit-payment.ts";
-import { checkoutMetadata, crediting, organizationOf } from "../topups/stripe.ts";
+import { crediting, milsPerCent, organizationOf } from "../topups/credit-payment.ts";
+import { checkoutMetadata } from "../topups/stripe.ts";
 
 /**
  * Credits PaymentIntents of automatic top-ups. The id of a PaymentIntent is the id of its grant, which the ledger accepts once.

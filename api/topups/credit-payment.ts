@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { grantRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
 import { rowOf } from "../../shared/database/row.ts";
@@ -10,6 +11,20 @@ import { storeBalance } from "../../shared/credits/stored-balances.ts";
 /** What payments through Stripe have in common, whether a person paid on its page or a saved card was charged. */
 
 export const milsPerCent = 10;
+
+const organizationKey = "serpmill_organization";
+
+/** The metadata that marks an object at Stripe as ours: an operator's Stripe account may have others. */
+export function ownerMetadata(organizationId: string): Record<string, string> {
+  return { [organizationKey]: organizationId };
+}
+
+const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string().regex(/^org_[0-7][0-9a-z]{25}$/) }) });
+
+/** The organization in the metadata of an object from Stripe, or undefined if the object is not ours. */
+export function organizationOf(object: unknown): string | undefined {
+  return ownObject.safeParse(object).data?.metadata[organizationKey];
+}
 
 /**
  * The outcome of a payment; each is a label of the metric `topups_total`. The id of the grant is that of the payment at Stripe.
@@ -29,7 +44,7 @@ export interface Bringer {
 }
 
 /** A payment that Stripe says is paid. */
-export interface PaidPayment {
+interface PaidPayment {
   organizationId: string;
   grantId: string;
   mils: number;
@@ -37,8 +52,25 @@ export interface PaidPayment {
   record?: (transaction: Querying) => Promise<void>;
 }
 
+/** Reads an object of Stripe: what was paid to us with it, or why there is nothing to credit. */
+type ReadPaid = (object: unknown, log: Log) => PaidPayment | PaymentOutcome;
+
+/** Makes a function that credits an object if it is ours and paid. It must come from Stripe itself: nothing is verified here. */
+export const crediting =
+  (read: ReadPaid) =>
+  async (
+    context: Pick<Context, "database" | "log" | "metrics">,
+    object: unknown,
+    bringer: Bringer,
+  ): Promise<PaymentOutcome> => {
+    const paid = read(object, context.log);
+    const outcome = "outcome" in paid ? paid : await creditPayment(context, paid, bringer);
+    reportPayment(context, outcome, organizationOf(object));
+    return outcome;
+  };
+
 /** Adds the credit and its entry in the audit trail in one transaction. A payment that was credited before has its entry. */
-export async function creditPayment(
+async function creditPayment(
   { database }: Pick<Context, "database">,
   { record, ...paid }: PaidPayment,
   { actor, requestId }: Bringer,
@@ -75,7 +107,7 @@ function grantRefusalOrThrow(error: unknown): string {
 }
 
 /** Counts an outcome, and logs credit and what could not be credited. */
-export function reportPayment(
+function reportPayment(
   { log, metrics }: Pick<Context, "log" | "metrics">,
   outcome: PaymentOutcome,
   organizationId: string | undefined,

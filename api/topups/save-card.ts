@@ -5,7 +5,8 @@ import { saveCard } from "../auto-topups/audited-changes.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { beginSession, organizationOf, ownerMetadata, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
+import { organizationOf, ownerMetadata } from "./credit-payment.ts";
+import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
 /**

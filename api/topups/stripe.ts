@@ -1,17 +1,9 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
 import type { Config } from "../../shared/config.ts";
-import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { unavailable } from "../errors.ts";
-import {
-  type Bringer,
-  creditPayment,
-  milsPerCent,
-  type PaidPayment,
-  type PaymentOutcome,
-  reportPayment,
-} from "./credit-payment.ts";
+import { crediting, milsPerCent, organizationOf, ownerMetadata } from "./credit-payment.ts";
 
 // A call takes at most two attempts and the pause between them, which is a second at most.
 const attemptMsMax = 4_000;
@@ -98,24 +90,11 @@ export async function beginSession(
  * may arrive any number of times, in any order, from the webhook and from `credit topups-check`.
  */
 
-const organizationKey = "serpmill_organization";
 const milsKey = "serpmill_mils";
-
-/** The metadata that marks an object at Stripe as ours: an operator's Stripe account may have others. */
-export function ownerMetadata(organizationId: string): Record<string, string> {
-  return { [organizationKey]: organizationId };
-}
 
 /** The metadata of a session and of a payment. */
 export function checkoutMetadata(organizationId: string, mils: number): Record<string, string> {
   return { ...ownerMetadata(organizationId), [milsKey]: String(mils) };
-}
-
-const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string().regex(/^org_[0-7][0-9a-z]{25}$/) }) });
-
-/** The organization in the metadata of an object from Stripe, or undefined if the object is not ours. */
-export function organizationOf(object: unknown): string | undefined {
-  return ownObject.safeParse(object).data?.metadata[organizationKey];
 }
 
 const paidSession = z.object({
@@ -131,23 +110,6 @@ const refundedSession = z.object({
   payment_intent: z.object({ latest_charge: z.object({ refunded: z.literal(true) }) }),
 });
 const anySession = z.object({ id: z.string().optional(), payment_status: z.string().optional() });
-
-/** Reads an object of Stripe: what was paid to us with it, or why there is nothing to credit. */
-type ReadPaid = (object: unknown, log: Log) => PaidPayment | PaymentOutcome;
-
-/** Makes a function that credits an object if it is ours and paid. It must come from Stripe itself: nothing is verified here. */
-export const crediting =
-  (read: ReadPaid) =>
-  async (
-    context: Pick<Context, "database" | "log" | "metrics">,
-    object: unknown,
-    bringer: Bringer,
-  ): Promise<PaymentOutcome> => {
-    const paid = read(object, context.log);
-    const outcome = "outcome" in paid ? paid : await creditPayment(context, paid, bringer);
-    reportPayment(context, outcome, organizationOf(object));
-    return outcome;
-  };
 
 /** Credits a Checkout Session. */
 export const creditCheckoutSession = crediting((session, log) => {
