@@ -7,8 +7,9 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const unusedLagPrecisionMs = 60_000;
 
 const otherAdmissions = ["held", "waiting", "insufficient_credit", "spending_limit", "unpaid_calls", "unknown"];
-/** The statuses and outcomes that count in the objectives. */
-const searchStatuses = [200, 500, 502, 503, 504];
+/** The statuses of searches that count in the objectives. */
+export const searchStatuses = [200, 500, 502, 503, 504];
+/** The same over MCP. */
 const toolOutcomes = ["answered", "replayed", "internal_error", "engine_error", "unavailable", "engine_timeout"];
 const topupOutcomes = [
   "begun",

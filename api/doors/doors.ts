@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Config, DoorName } from "../../shared/config.ts";
+import { type Metrics, searchStatuses } from "../../shared/metrics.ts";
 import { STATUS_CODES } from "../../shared/process/http.ts";
 import { issuesOf } from "../../shared/errors/issues.ts";
 import { issuesIn } from "../../shared/errors/error-messages.ts";
@@ -37,12 +38,16 @@ interface DoorParts extends SearchHandlerParts {
   config: Config;
   redis: Redis;
   paidAnswers: PaidAnswers;
+  metrics: Metrics;
 }
 
 /** The doors that the operator has opened: a handler that takes their requests out of the API's own. */
 export function openDoors(parts: DoorParts): RequestHandler | undefined {
-  const { config } = parts;
+  const { config, metrics } = parts;
   if (config.COMPAT_DOORS.length === 0) return undefined;
+  for (const name of config.COMPAT_DOORS)
+    for (const path of Object.keys(doors[name].paths))
+      for (const status of searchStatuses) metrics.httpSeconds.zero({ route: routeOf(name, path), status });
   const entrances = new Entrances(config);
   const serve = serveDoors(parts);
   return async (request, response, next) => {
@@ -109,11 +114,13 @@ function writeErrorsOf(door: Door, response: Response): void {
   };
 }
 
+const routeOf = (name: DoorName, path: string) => `/${name}${path}`;
+
 /** @throws {CallerError} `not_found` or `method_not_allowed` */
 function requireRoute({ name, path, door }: Entrance & { door: Door }, request: Request, response: Response): void {
   const methods = Object.hasOwn(door.paths, path) ? door.paths[path] : undefined;
   if (!methods) throw new CallerError("not_found");
-  requestScopeOf(response).route = `/${name}${path}`;
+  requestScopeOf(response).route = routeOf(name, path);
   if (methods.includes(request.method)) return;
   response.setHeader("Allow", methods.join(", "));
   throw new CallerError("method_not_allowed");

@@ -157,3 +157,10 @@ test("a repeat is free even if Redis has lost everything since", async () => {
   expect(retry.headers.get("x-request-id")).toBe(first.headers.get("x-request-id"));
   expect(await chargesOf(payer)).toBe(1);
 });
+
+test("the failures of a door begin at 0 in the metrics, so that an increase has the first ones", async () => {
+  const [api] = service.apis;
+  if (!api) throw new Error("there is no API");
+  const series = 'http_request_duration_seconds_count{route="/searxng/search",status="503"}';
+  expect((await Exposition.of(api)).value(series)).toBe(0);
+});
