@@ -1,6 +1,6 @@
+import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import type { Request, Response } from "express";
 import type { RateWindow } from "../shared/credits/admit.ts";
 import { type CreditState, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
@@ -11,6 +11,7 @@ import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { depthMax, organicPerPage } from "../shared/query/depth.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
+import type { Clock } from "../shared/redis/clock.ts";
 import { natural, optional } from "../shared/schema.ts";
 import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { RateLimited, unavailable } from "./errors.ts";
@@ -145,5 +146,30 @@ export function handleUsage({ identify, readUsage, log }: UsageHandlerParts) {
     } catch (error) {
       throw toUsageError(log, requestId, error);
     }
+  };
+}
+
+/** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
+export interface AccountCredit {
+  caller: Caller;
+  availableMils: number;
+  state: CreditState;
+  window: RateWindow;
+  windowEndsAt: Date;
+}
+
+/**
+ * Reads an organization's credit and its rate window, without taking a request from the window.
+ * @throws {CallerError} `unavailable` without Redis, which alone knows the holds.
+ */
+export type ReadCredit = (caller: Caller) => Promise<AccountCredit>;
+
+export function creditReader(readUsage: ReadUsage, clock: Clock): ReadCredit {
+  return async (caller) => {
+    const { creditBalanceMils, window, creditState: state } = await readUsage(caller, true);
+    if (!window || !state) throw unavailable("redis_unreachable");
+    // Rounded to whole seconds, so that two reads in one window show the same end.
+    const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;
+    return { caller, availableMils: creditBalanceMils, state, window, windowEndsAt: new Date(endsAtMs) };
   };
 }

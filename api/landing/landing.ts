@@ -7,10 +7,9 @@ import { type Brand, brandName, readBrand, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
 import { publicAddress } from "../http/request-headers.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
-import { highlighted } from "../pages/highlight.ts";
 import { html, type Html } from "../pages/html.ts";
 import { PageSender } from "../pages/page-sender.ts";
-import { searchCode } from "../search-samples.ts";
+import { highlighted, searchCode } from "../search-samples.ts";
 
 /** The page at `/`, with links to the reference, the playground and the account, and the address for agents. */
 interface Landing {

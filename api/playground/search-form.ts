@@ -2,8 +2,14 @@ import type { Plan } from "../../shared/credits/plans.ts";
 import { depthMax, organicPerPage } from "../../shared/query/depth.ts";
 import { resultTypes } from "../../shared/results.ts";
 import { html, type Html } from "../pages/html.ts";
-import { codeToken, highlighted } from "../pages/highlight.ts";
-import { bodyInSample, type SampleLanguage, sampleLanguages, searchSamples } from "../search-samples.ts";
+import {
+  bodyInSample,
+  codeToken,
+  highlighted,
+  type SampleLanguage,
+  sampleLanguages,
+  searchSamples,
+} from "../search-samples.ts";
 
 const textNames = ["location", "language", "device", "targetDomain", "format"];
 

@@ -7,37 +7,7 @@ import type { PageWindow } from "../session/counted-window.ts";
 import { readSignedIn, type Session, type Sessions } from "../session/sessions.ts";
 import type { Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
-import type { RateWindow } from "../../../shared/credits/admit.ts";
-import type { CreditState } from "../../../shared/credits/holds.ts";
-import type { Caller } from "../../../shared/organizations/organizations.ts";
-import type { Clock } from "../../../shared/redis/clock.ts";
-import { unavailable } from "../../errors.ts";
-import type { ReadUsage } from "../../read-usage.ts";
-
-/** An organization's credit at one moment. The numbers agree with each other, and with REST and MCP. */
-export interface Credit {
-  caller: Caller;
-  availableMils: number;
-  state: CreditState;
-  window: RateWindow;
-  windowEndsAt: Date;
-}
-
-/**
- * Reads an organization's credit and its rate window, without taking a request from the window.
- * @throws {CallerError} `unavailable` without Redis, which alone knows the holds.
- */
-export type ReadCredit = (caller: Caller) => Promise<Credit>;
-
-export function creditReader(readUsage: ReadUsage, clock: Clock): ReadCredit {
-  return async (caller) => {
-    const { creditBalanceMils, window, creditState: state } = await readUsage(caller, true);
-    if (!window || !state) throw unavailable("redis_unreachable");
-    // Rounded to whole seconds, so that two reads in one window show the same end.
-    const endsAtMs = Math.round((clock.nowMs() + window.leftMs) / 1_000) * 1_000;
-    return { caller, availableMils: creditBalanceMils, state, window, windowEndsAt: new Date(endsAtMs) };
-  };
-}
+import type { AccountCredit, ReadCredit } from "../../read-usage.ts";
 
 /**
  * Live updates: an event stream with the sections of the page that changed. Opening a stream takes one request of the organization's
@@ -59,12 +29,12 @@ interface LiveSection {
 /** The sections of one page that change while it is open. */
 export interface LiveSections {
   /** Sections that show the credit. They are sent if they differ from those of the last poll. */
-  ofCredit: (credit: Credit) => LiveSection[];
+  ofCredit: (credit: AccountCredit) => LiveSection[];
   /**
    * Sections that show the history. They are read before those of the credit, when the history has a new entry. One poll later they
    * are read again, because the search log is written a moment after the charge. They are sent if they differ.
    */
-  ofLedger: (credit: Credit) => Promise<LiveSection[]>;
+  ofLedger: (credit: AccountCredit) => Promise<LiveSection[]>;
 }
 
 interface LiveUpdateParts {

@@ -13,7 +13,8 @@ import { listTokens } from "../../tokens/tokens.ts";
 import { isTopupOf } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
-import type { Credit, LiveSections, ReadCredit } from "../frame/live-updates.ts";
+import type { LiveSections } from "../frame/live-updates.ts";
+import type { AccountCredit, ReadCredit } from "../../read-usage.ts";
 import {
   type Chart,
   isReadOnce,
@@ -30,9 +31,8 @@ import { historyTable, withSearches } from "../searches/history.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { publicAddress } from "../../http/request-headers.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
-import { highlighted } from "../../pages/highlight.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { searchCode } from "../../search-samples.ts";
+import { highlighted, searchCode } from "../../search-samples.ts";
 
 const latestMax = 6;
 
@@ -190,7 +190,7 @@ function firstSearch(apiUrl: string): Html {
 }
 
 /** The available credit, the plan, and the searches in flight. */
-function creditSection(credit: Credit, week: readonly DayFigures[]): Html {
+function creditSection(credit: AccountCredit, week: readonly DayFigures[]): Html {
   const { caller, availableMils, state } = credit;
   const outlook = outlookOf(week, state.balanceMils, new Date());
   return html`<section id="credit" aria-labelledby="credit-title">
@@ -218,7 +218,7 @@ ${meter(state.searchesInFlight, caller.plan.concurrency)}
 </section>`;
 }
 
-function planCard({ caller: { plan }, window, windowEndsAt }: Credit): Html {
+function planCard({ caller: { plan }, window, windowEndsAt }: AccountCredit): Html {
   const left = Math.max(0, plan.windowLimit - window.used);
   return html`<div class="card">
 <h2 class="name">Plan ${plan.code}</h2>
@@ -262,7 +262,7 @@ function meter(used: number, limit: number): Html {
   return html`<svg class="meter" aria-hidden="true"><rect class="whole" width="100%" height="100%" rx="3"></rect><rect class="used" width="${share}" height="100%" rx="3"></rect></svg>`;
 }
 
-function warning({ caller, availableMils, state }: Credit): Html | false {
+function warning({ caller, availableMils, state }: AccountCredit): Html | false {
   if (caller.suspended)
     return notice(
       "Your organization is suspended. Searches are refused until the operator of this service resumes it. " +
