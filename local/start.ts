@@ -123,7 +123,8 @@ async function startAll(): Promise<void> {
 
 /** Writes settings to a file that a shell can source, for the operator's commands. */
 async function writeSettings(settings: Readonly<Record<string, string>>): Promise<void> {
-  const lines = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'\n`);
+  const quoted = (value: string) => `'${value.replaceAll("'", String.raw`'\''`)}'`;
+  const lines = Object.entries(settings).map(([name, value]) => `export ${name}=${quoted(value)}\n`);
   await writeFile(join(folder, "env"), lines.join(""), { mode: 0o600 });
 }
 

@@ -7,11 +7,13 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs, promisify } from "node:util";
-import { Redis } from "ioredis";
 import { z } from "zod";
 import { createSignInCode, signInCodeMinutes } from "../api/billing/session/sign-in-codes.ts";
 import { searchCode } from "../api/search-samples.ts";
 import { hashToken } from "../api/tokens/tokens.ts";
+import { Shutdown } from "../shared/concurrency/shutdown.ts";
+import { openLog } from "../shared/log.ts";
+import { RedisConnections } from "../shared/redis/connections.ts";
 import { begin, fail, print, printBox, say } from "./start-output.ts";
 
 const workerPollMs = 50;
@@ -60,7 +62,7 @@ export async function welcome(options: {
     "Token",
     `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shownTokenFile}`,
   );
-  const link = `${callersUrl}/playground${await signInCode(environment.REDIS_URL ?? "", token)}`;
+  const link = `${callersUrl}/playground${await signInCode(environment, token)}`;
   printBox("Serpmill is running", [
     ["API", callersUrl],
     ["Token", token],
@@ -109,12 +111,14 @@ async function createOrganization(environment: NodeJS.ProcessEnv): Promise<z.inf
   return created.parse(JSON.parse(stdout));
 }
 
-async function signInCode(redisUrl: string, token: string): Promise<string> {
-  const redis = new Redis(redisUrl, { maxRetriesPerRequest: 1 });
+async function signInCode(environment: NodeJS.ProcessEnv, token: string): Promise<string> {
+  const { REDIS_URL: url = "", SENTINEL_USERNAME: username, SENTINEL_PASSWORD: password } = environment;
+  const [log, shutdown] = [openLog({ name: "welcome", level: "warn" }), new Shutdown()];
+  const redis = new RedisConnections({ url, sentinelLogin: { username, password }, log, shutdown });
   try {
-    return await createSignInCode(redis, hashToken(token).toString("hex"));
+    return await createSignInCode(redis.openBlocking("welcome"), hashToken(token).toString("hex"));
   } finally {
-    redis.disconnect();
+    await shutdown.run(log);
   }
 }
 

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../shared/database/migrate.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
@@ -9,6 +11,8 @@ import { startPostgres } from "../../local/postgres.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
+import { startRedisPair } from "../harness/servers/redis-pair.ts";
+import { startSentinels } from "../harness/servers/sentinels.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 
 /** `npm start`, from its first line to Ctrl-C. */
@@ -53,8 +57,15 @@ async function stop({ child, exited, ...started }: Awaited<ReturnType<typeof sta
   return { ...started, exitCode };
 }
 
-test("it prints progress at once, and in the end every address with a token that works", async () => {
-  const started = await start("whole");
+test("it prints progress at once, and in the end every address with a token that works, also where Sentinels know Redis", async () => {
+  const pair = await startRedisPair();
+  onTestFinished(pair.close);
+  const sentinels = await startSentinels(pair.servers[0]);
+  onTestFinished(sentinels.close);
+  const { REDIS_URL = "", ...login } = sentinels.settings("api");
+  // The user without a password accepts any, and may do what the API, the worker and the sign-in code need.
+  const address = REDIS_URL.replace(/\/\/.*@/, "//default:it's@");
+  const started = await start("whole", { REDIS_URL: address, ...login });
   await eventually(async () => started.text.includes("Operator's commands"));
   expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
@@ -65,7 +76,9 @@ test("it prints progress at once, and in the end every address with a token that
   expect(started.text).toMatch(
     /^! Worker +SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them\./m,
   );
-  expect(await readFile(join(guarded.path, "whole/env"), "utf8")).toContain("export SERP_PROVIDERS='sandbox'\n");
+  const sourced = await promisify(execFile)("sh", ["-c", `. '${join(guarded.path, "whole/env")}' && env`]);
+  expect(sourced.stdout).toContain("\nSERP_PROVIDERS=sandbox\n");
+  expect(sourced.stdout).toContain(`\nREDIS_URL=${address}\n`);
   const [, link = "", code = ""] = /^ {2}(\S+\/playground)#sign-in=([\w-]{43})$/m.exec(started.text) ?? [];
   expect(link).toBe(`${api}/playground`);
   const form = { method: "POST", redirect: "manual", headers: { "sec-fetch-site": "same-origin" } } as const;
