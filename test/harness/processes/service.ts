@@ -4,7 +4,7 @@ import { holdIndexKey, keysOf } from "../../../shared/credits/redis-keys.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { type Plan, setPlan } from "../../../shared/credits/plans.ts";
 import { type VerificationReport, verifyLedger } from "../../../commands/ledger.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import type { Database } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
@@ -17,6 +17,7 @@ import { seesWorkers } from "../assertions/metrics.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
+import { openPatiently } from "../servers/open-database.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
 import { eventually } from "../assertions/eventually.ts";
 
@@ -77,7 +78,7 @@ export class Service {
     this.redis = new Redis(parts.redisServer.url);
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
     const { processDatabaseUrl: url } = this;
-    this.database = openDatabase({ url, name: "test", sizeMax: 3, log, shutdown: this.#shutdown });
+    this.database = openPatiently({ url, sizeMax: 3, log, shutdown: this.#shutdown });
     this.#environment = {
       PATH: process.env.PATH ?? "",
       DATABASE_URL: url,

@@ -14,12 +14,19 @@ export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {})
 }> {
   const shutdown = new Shutdown();
   const { url, drop } = await freshDatabase();
-  const database = openDatabase({ url: inTimeZone(processUrlOf(url), timeZone), name: "test", sizeMax, log, shutdown });
+  const database = openPatiently({ url: inTimeZone(processUrlOf(url), timeZone), sizeMax, log, shutdown });
   const close = async () => {
     await shutdown.run(log);
     await drop();
   };
   return { database, url, close };
+}
+
+/** A pool whose queries wait for a connection: tests ask more at once than a process does, also on a busy machine. */
+export function openPatiently(options: Omit<Parameters<typeof openDatabase>[0], "name">): Database {
+  const database = openDatabase({ ...options, name: "test" });
+  database.options.connectionTimeoutMillis = 60_000;
+  return database;
 }
 
 /** The URL of the same database for sessions in this time zone. */
