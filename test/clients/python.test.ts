@@ -82,3 +82,39 @@ test.skipIf(withoutPython !== "")(
     expect(requests).toBe(2);
   },
 );
+
+const refused = `
+import sys
+sys.path.insert(0, sys.argv[1])
+from serpmill import Serpmill, SerpmillError
+from serpmill.call import Cancellation
+
+client = Serpmill("smk_a", "http://127.0.0.1:1")
+cancellation = Cancellation()
+cancellation.cancel()
+for attempt in (
+    lambda: Serpmill("smk_a", "https://caller:secret@a.example"),
+    lambda: client.search({"keyword": "a"}, idempotency_key="two words"),
+    lambda: client.search_many([], in_flight_max=0),
+    lambda: client.search_with_response({"keyword": "a"}, cancellation=cancellation),
+):
+    try:
+        attempt()
+    except SerpmillError as error:
+        print(error.code, error.may_be_charged)
+    except ValueError as error:
+        print(str(error).split(". ")[-1])
+`;
+
+test.skipIf(withoutPython !== "")(
+  `what no request can carry is refused at once, and what was not sent is not charged${withoutPython}`,
+  async () => {
+    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", refused, source]);
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "Got 'https://…@a.example'.",
+      "Got 'two words'.",
+      "Got 0.",
+      "aborted False",
+    ]);
+  },
+);

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   AbortedError,
@@ -43,6 +45,14 @@ test("a client without a token or an address names the option and the variable t
   expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\. Got none\.$/);
   expect(() => new Serpmill({ token: "smk_a", baseURL: "ftp://a" })).toThrow(/Got ftp:\/\/a\.$/);
   expect(() => new Serpmill({ token: "smk_a", baseURL, deadlineMs: 0 })).toThrow(RangeError);
+});
+
+test("what no request can carry is refused at once, without a password in the error", async () => {
+  const options = { token: "smk_a", baseURL: "https://caller:secret@a.example" };
+  expect(() => new Serpmill(options)).toThrow(/Got https:\/\/…@a\.example\.$/);
+  const { client } = await clientOf();
+  expect(() => client.search({ keyword: "tea" }, { idempotencyKey: "ключ" })).toThrow("`idempotencyKey`. Got ключ.");
+  expect(() => client.searchMany([], { inFlightMax: 0 })).toThrow("`inFlightMax`. Got 0.");
 });
 
 test("an answer comes with its request id, its key and whether it is a replay", async () => {
@@ -113,6 +123,9 @@ test("the caller's signal ends a call at once, and the error has the key of what
   const { isReplay } = await client.search({ keyword: "sandbox:slow=1500" }, { idempotencyKey }).withResponse();
   expect({ isReplay, holds: await service.holdsOf(organizationId) }).toMatchObject({ isReplay: true });
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(1);
+
+  const unsent = await errorOf(client.search({ keyword: "tea" }, { signal: stop.signal }));
+  expect([unsent.code, unsent.mayBeCharged]).toEqual(["aborted", false]);
 });
 
 test("many searches come as they end, with at most as many in flight as the caller says, and failures among them", async () => {
@@ -217,4 +230,11 @@ test("the command exits with 1 and the error of a search, and with 2 and its usa
   expect(wrong).toMatchObject({ exitCode: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/--dept[^]*Usage: serpmill/);
   expect((await run(cli, ["coffee"], {})).stderr).toContain("SERPMILL_TOKEN");
+});
+
+test("the command ends quietly when the reader of its output has left", async () => {
+  const { token } = await clientOf();
+  const env = { PATH: process.env["PATH"], ...environmentOf(token) };
+  const piped = await promisify(execFile)("sh", ["-c", `"${process.execPath}" ${cli} coffee | true`], { env });
+  expect(piped.stderr).toBe("");
 });

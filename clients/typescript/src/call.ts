@@ -41,7 +41,10 @@ export async function send<Answer>(connection: Connection, call: Call): Promise<
   const endsAtMs = performance.now() + call.deadlineMs;
   let mayBeCharged = false;
   for (let attempts = 1; ; attempts += 1) {
-    const attempted = signal?.aborted ? aborted(signal) : await attempt<Answer>(connection, call, endsAtMs);
+    // What was not sent is not charged.
+    const attempted = signal?.aborted
+      ? { ...aborted(signal), mayBeCharged: false }
+      : await attempt<Answer>(connection, call, endsAtMs);
     if ("data" in attempted) return { ...attempted, idempotencyKey, attempts };
     mayBeCharged ||= attempted.mayBeCharged && idempotencyKey !== undefined;
     const error = errorOf({ ...attempted, mayBeCharged }, { idempotencyKey, attempts });

@@ -79,6 +79,8 @@ function print(text: string): number {
   return 0;
 }
 
+process.stdout.on("error", () => process.exit()); // Its reader has left, as `head` does.
+
 main().then(
   (exitCode) => {
     process.exitCode = exitCode;

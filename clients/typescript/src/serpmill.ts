@@ -44,10 +44,10 @@ export class Serpmill {
     const { SERPMILL_TOKEN, SERPMILL_URL } = globalThis.process?.env ?? {};
     const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: fetchOf = fetch } = options;
     if (!token || !/^[!-~]+$/.test(token)) throw new TypeError("Expected a token in `token` or SERPMILL_TOKEN.");
-    if (!baseURL || !/^https?:\/\//.test(baseURL) || !URL.canParse(baseURL))
-      throw new TypeError(
-        `Expected the API's address, https://…, in \`baseURL\` or SERPMILL_URL. Got ${baseURL || "none"}.`,
-      );
+    if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL)) {
+      const got = baseURL?.replace(/\/\/.*@/, "//…@") || "none"; // Without a password.
+      throw new TypeError(`Expected the API's address, https://…, in \`baseURL\` or SERPMILL_URL. Got ${got}.`);
+    }
     this.#connection = { token, baseURL: baseURL.replace(/\/+$/, ""), fetch: (...request) => fetchOf(...request) };
     this.#limits = limitsOf(options, { deadlineMs: deadlineMsDefault, maxRetries: maxRetriesDefault });
   }
@@ -61,6 +61,8 @@ export class Serpmill {
   search(request: SearchRequest, options?: CallOptions): PendingAnswer<SearchAnswer | CompactSearchAnswer>;
   search(request: SearchRequest, options: CallOptions = {}): PendingAnswer<SearchAnswer | CompactSearchAnswer> {
     const { idempotencyKey = crypto.randomUUID() } = options;
+    if (!/^[!-~]{1,255}$/.test(idempotencyKey))
+      throw new TypeError(`Expected 1 to 255 visible ASCII characters as \`idempotencyKey\`. Got ${idempotencyKey}.`);
     const body = JSON.stringify(request);
     return this.#call(
       { method: "POST", path: "/v1/serp/search", body, idempotencyKey, answerField: "results" },
@@ -86,6 +88,9 @@ export class Serpmill {
     options?: ManyOptions,
   ): AsyncGenerator<ManyOutcome<SearchAnswer | CompactSearchAnswer>, void, undefined>;
   searchMany(requests: Iterable<SearchRequest> | AsyncIterable<SearchRequest>, options: ManyOptions = {}) {
+    const { inFlightMax = 1 } = options;
+    if (!(Number.isInteger(inFlightMax) && inFlightMax > 0))
+      throw new RangeError(`Expected a whole number from 1 as \`inFlightMax\`. Got ${inFlightMax}.`);
     return searchMany((request, call) => this.search(request, call), requests, options);
   }
 

@@ -83,7 +83,7 @@ def send(base_url: str, token: str, call: Call, cancellation: Cancellation) -> R
 
 def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, ends_at: float) -> Reply[Any]:
     if cancellation.event.is_set():
-        raise _aborted()
+        raise _aborted(may_be_charged=False)  # What was not sent is not charged.
     left_s = max(0.001, min(_attempt_s_max, ends_at - time.monotonic()))
     connection = _connection_to(base_url, left_s)
     sock: socket.socket | None = None
@@ -111,7 +111,7 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         return read_reply(response.status, headers, body, url, call.answer_field)
     except (OSError, http.client.HTTPException) as cause:
         if cancellation.event.is_set():
-            raise _aborted() from cause
+            raise _aborted(may_be_charged=True) from cause
         is_late = late.is_set() or isinstance(cause, TimeoutError)
         reason = "No answer came in time." if is_late else f"The connection failed before the answer was complete: {cause!r}"
         raise error_of("lost_reply", reason, may_be_charged=sock is not None, can_repeat=True) from cause
@@ -145,9 +145,9 @@ def _shut(sock: socket.socket | None) -> None:
             pass  # It is closed already.
 
 
-def _aborted() -> SerpmillError:
+def _aborted(may_be_charged: bool) -> SerpmillError:
     message = "The caller ended the call. A search that was already sent goes on, and is charged if it succeeds."
-    return error_of("aborted", message, may_be_charged=True, can_repeat=False)
+    return error_of("aborted", message, may_be_charged=may_be_charged, can_repeat=False)
 
 
 def _pause_s(attempts: int, retry_after_s: float | None) -> float:

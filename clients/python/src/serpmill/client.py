@@ -44,8 +44,9 @@ class Serpmill:
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
         address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise ValueError(f"Expected the API's address, https://…, in `base_url` or SERPMILL_URL. Got {base_url!r}.")
+        if address.scheme not in ("http", "https") or not address.hostname or re.search("[@?#]", base_url):
+            got = re.sub("//.*@", "//…@", base_url)  # Without a password.
+            raise ValueError(f"Expected the API's address, https://…, in `base_url` or SERPMILL_URL. Got {got!r}.")
         self._token = token
         self._base_url = base_url.rstrip("/")
         self._deadline_s = deadline_s
@@ -142,6 +143,8 @@ class Serpmill:
         **options: Any,
     ) -> Generator[Outcome[Any], None, None]:
         """What `search_many` yields. None in the queue ends it from another thread."""
+        if in_flight_max < 1:
+            raise ValueError(f"Expected a whole number from 1 as `in_flight_max`. Got {in_flight_max}.")
 
         def search(request: Any, index: int, cancellation: Cancellation) -> Reply[Any]:
             key = idempotency_key(request, index) if idempotency_key else None
