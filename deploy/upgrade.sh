@@ -1,6 +1,7 @@
 #!/bin/sh
 # Upgrades the running containers to this checkout, without an outage:   sh deploy/upgrade.sh
 # Rolls back to the previous release, on the migrated database:          sh deploy/upgrade.sh rollback
+# Replaces the containers, which then have changed settings and secrets: sh deploy/upgrade.sh restart
 # docs/operating/upgrading.md
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,12 +44,18 @@ replace() {
   trap - INT TERM HUP
 }
 
-if [ "${1:-}" = rollback ]; then
+case "${1:-}" in
+rollback)
   docker image tag serpmill:previous serpmill
   # The opposite order, and no migration: the previous release runs on the new schema.
   replace api
   replace worker
-else
+  ;;
+restart)
+  replace worker
+  replace api
+  ;;
+"")
   # Tag the running image, not the newest: repeating a failed upgrade must not overwrite the rollback.
   serving=$(docker compose ps --quiet api | head -n 1)
   [ -z "$serving" ] || docker image tag "$(docker inspect --format '{{.Image}}' "$serving")" serpmill:previous
@@ -57,5 +64,10 @@ else
   # New APIs may need what only new workers can do.
   replace worker
   replace api
-fi
+  ;;
+*)
+  echo "expected restart, rollback or nothing, got $1" >&2
+  exit 2
+  ;;
+esac
 docker compose ps

@@ -39,8 +39,8 @@ async function upgrade(
   const exitCode = await new Promise((resolve) => {
     execFile("/bin/sh", [join(folder, "deploy/upgrade.sh"), ...mode], { env }, (error) => resolve(error?.code ?? 0));
   });
-  const said = (await readFile(join(folder, "said"), "utf8")).trim().split("\n");
-  return { exitCode, said: said.filter((line) => !/^compose (ps|logs)|^inspect/.test(line)) };
+  const said = (await readFile(join(folder, "said"), "utf8").catch(() => "")).trim().split("\n");
+  return { exitCode, said: said.filter((line) => !/^$|^compose (ps|logs)|^inspect/.test(line)) };
 }
 
 const replaced = (service: string) => [
@@ -59,6 +59,16 @@ test("a rollback replaces the APIs, then the workers, with the previous image, a
   const { exitCode, said } = await upgrade(["rollback"]);
   expect(said).toEqual(["image tag serpmill:previous serpmill", ...replaced("api"), ...replaced("worker")]);
   expect(exitCode).toBe(0);
+});
+
+test("a restart replaces the workers, then the APIs, which read changed settings, and leaves the image to roll back to", async () => {
+  const { exitCode, said } = await upgrade(["restart"]);
+  expect(said).toEqual([...replaced("worker"), ...replaced("api")]);
+  expect(exitCode).toBe(0);
+});
+
+test("a word that is none of its own changes nothing", async () => {
+  expect(await upgrade(["roll-back"])).toEqual({ exitCode: 2, said: [] });
 });
 
 test("an upgrade whose new API is not healthy removes the new APIs and stops no old one", async () => {
@@ -82,7 +92,12 @@ test("an upgrade that is interrupted while it stops old workers stops all of the
 
 const composeFile = z.object({
   services: z.object({
-    api: z.object({ scale: z.int(), ports: z.undefined().optional(), environment: z.record(z.string(), z.string()) }),
+    worker: z.object({ scale: z.string() }),
+    api: z.object({
+      scale: z.string(),
+      ports: z.undefined().optional(),
+      environment: z.record(z.string(), z.string()),
+    }),
     proxy: z.object({
       networks: z.array(z.string()),
       ports: z.array(z.string()),
@@ -94,12 +109,14 @@ const composeFile = z.object({
   }),
 });
 
+test("the numbers of APIs and of workers are settings, so that no later `up` removes some", () => {
+  const { api, worker } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true })).services;
+  expect([api.scale, worker.scale]).toEqual(["${APIS:-2}", "${WORKERS:-1}"]);
+});
+
 test("callers reach two APIs only through the proxy, which cannot reach the data and whose addresses the APIs trust", () => {
   const { api, proxy } = composeFile.parse(parse(readSource("docker-compose.yml"), { merge: true })).services;
-  expect(api).toMatchObject({
-    scale: 2,
-    environment: { TRUSTED_PROXIES: "${PROXIES_IN_FRONT:-1}", API_OPS_PORT: "3001" },
-  });
+  expect(api.environment).toMatchObject({ TRUSTED_PROXIES: "${PROXIES_IN_FRONT:-1}", API_OPS_PORT: "3001" });
   expect(proxy).toMatchObject({ networks: ["ops", "edge"], cap_drop: ["ALL"], user: "99:99" });
   expect(proxy.ports).toEqual(["127.0.0.1:${API_PORT:-3000}:3000"]);
 });
