@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { type AuditAction, auditActions, readAudit, type StoredAuditEntry } from "../shared/audit/audit.ts";
 import { parseId, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
-import type { RunCommand } from "./run-command.ts";
+import type { CommandContext, RunCommand } from "./run-command.ts";
 
 const entriesDefault = 100;
 const entriesMax = 10_000;
@@ -24,9 +24,13 @@ export function addAuditCommands(program: Command, run: RunCommand): void {
     .option("--since <time>", "only since this time, such as 2026-11-22 or 2026-11-22T09:30Z", parseTime)
     .addOption(new Option("--action <action>", "only of this kind").choices(auditActions))
     .option("--limit <n>", "how many at most", parseWholeNumber(1, entriesMax), entriesDefault)
-    .action(({ org: organizationId, ...filter }: ListOptions) =>
-      run(async ({ database }) => ({ entries: await readAudit(database, { organizationId, ...filter }) }), { toText }),
-    );
+    .action((options: ListOptions) => run((context) => list(context, options), { toText }));
+}
+
+async function list({ database, warn }: CommandContext, { org: organizationId, limit, ...filter }: ListOptions) {
+  const newest = await readAudit(database, { organizationId, ...filter, limit: limit + 1 });
+  if (newest.length > limit) warn(`There are more than the newest ${limit}. Use --limit, at most ${entriesMax}.`);
+  return { entries: newest.slice(-limit) };
 }
 
 /** The columns that fit a terminal, with what was changed as one text. */

@@ -127,7 +127,7 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
     ...postgres.findings,
     ...ledger,
     ...inRedis.findings,
-    examineClocks(aheadMs),
+    ...examineClocks(aheadMs),
     ...workers,
     ...providers,
     ...plans,
@@ -294,12 +294,15 @@ function examinePassword(url: string): Finding {
 }
 
 /** @param aheadMs by how much each clock is ahead of this machine's. */
-function examineClocks(aheadMs: Record<string, number | undefined>): Finding {
-  const known = [0, ...Object.values(aheadMs).filter((ahead) => ahead !== undefined)];
-  const differenceMs = Math.round(Math.max(...known) - Math.min(...known));
-  const found = `this machine, ${Object.keys(aheadMs).join(" and ")} differ by ${differenceMs} ms at most`;
-  if (differenceMs <= clockDifferenceMaxMs) return ok("clocks", found);
-  return warning("clocks", found, "Synchronize the clocks of all machines (NTP).");
+function examineClocks(aheadMs: Record<string, number | undefined>): Finding[] {
+  const known = Object.entries(aheadMs).flatMap(([name, ms]) => (ms === undefined ? [] : { name, ms }));
+  if (known.length === 0) return [];
+  const times = [0, ...known.map(({ ms }) => ms)];
+  const differenceMs = Math.round(Math.max(...times) - Math.min(...times));
+  const names = ["this machine", ...known.map(({ name }) => name)];
+  const found = `${names.slice(0, -1).join(", ")} and ${names.at(-1)} differ by ${differenceMs} ms at most`;
+  if (differenceMs <= clockDifferenceMaxMs) return [ok("clocks", found)];
+  return [warning("clocks", found, "Synchronize the clocks of all machines (NTP).")];
 }
 
 /** Whether workers take searches, by their heartbeats and the queue. @throws if Redis does not answer. */

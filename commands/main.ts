@@ -3,9 +3,12 @@ import { runAdmin } from "./run-admin.ts";
 import type { Terminal } from "./run-command.ts";
 
 // The reader of a pipe, such as head, may have enough before the end.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+for (const output of [process.stdout, process.stderr])
+  output.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code === "EPIPE") return;
+    process.stderr.write(`The output cannot be written: ${message}\n`);
+    process.exit(1);
+  });
 
 async function ask(question: string): Promise<string> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
@@ -32,6 +35,10 @@ const usualColumns = 80;
 const terminal: Terminal = {
   environment: undefined,
   stdout: (text) => void process.stdout.write(text),
+  writeLine: (line) =>
+    new Promise((resolve) => {
+      process.stdout.write(line, (error) => resolve(!error));
+    }),
   stderr: (text) => void process.stderr.write(text),
   columns: process.stdout.isTTY ? process.stdout.columns || usualColumns : undefined,
   ask: process.stdin.isTTY ? ask : undefined,

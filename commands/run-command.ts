@@ -14,6 +14,8 @@ export interface Terminal {
   /** The settings; undefined for those of the process. */
   environment: NodeJS.ProcessEnv | undefined;
   stdout: (text: string) => void;
+  /** Writes one of many lines to stdout. Resolves once its reader has taken it; to false if the reader has left. */
+  writeLine: (line: string) => Promise<boolean>;
   stderr: (text: string) => void;
   /** How many characters a line of stdout has; absent if stdout is a pipe or a file. */
   columns?: number | undefined;

@@ -1,3 +1,4 @@
+import { rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import { recordAudit } from "../../shared/audit/audit.ts";
@@ -51,20 +52,24 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
   await requireRedis(context);
   await requireOrganization(database, orgId);
   const file = output === undefined ? undefined : await openNew(output);
+  const write = file
+    ? async (text: string) => file.writeFile(text).then(() => true)
+    : async (text: string) => terminal.writeLine(text);
   try {
     await recordAudit(database, actor, { action: "organization.exported", organizationId: orgId });
     let lines = 0;
     for await (const line of exportOrganization(context, orgId)) {
-      const text = `${JSON.stringify(line)}\n`;
-      if (file) await file.write(text);
-      else terminal.stdout(text);
+      if (!(await write(`${JSON.stringify(line)}\n`))) break;
       lines += 1;
     }
     const end = { kind: "end", orgId, lines };
     if (!file) return end;
-    await file.write(`${JSON.stringify(end)}\n`);
+    await file.writeFile(`${JSON.stringify(end)}\n`);
     await file.sync();
     return { orgId, lines, output };
+  } catch (error) {
+    if (output !== undefined) await rm(output, { force: true });
+    throw error;
   } finally {
     await file?.close();
   }

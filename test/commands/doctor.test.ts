@@ -28,13 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-/** @returns what is not ok, and the exit code. */
+/** @returns what is not ok, the parts that were examined, and the exit code. */
 async function examine(settings: Record<string, string> = {}) {
   const { exitCode, stdout, stderr } = await new Operator(service, settings).try("doctor");
   expect(stderr).toBe("");
   const { ok, findings } = report.parse(JSON.parse(stdout));
   expect(ok).toBe(exitCode === 0);
-  return { exitCode, wrong: findings.filter(({ state }) => state !== "ok") };
+  const parts = findings.map(({ part }) => part);
+  return { exitCode, parts, wrong: findings.filter(({ state }) => state !== "ok") };
 }
 
 const sandboxOnly = { part: "providers", state: "warning", found: "sandbox makes answers up" };
@@ -84,11 +85,12 @@ test("each wrong setting is named with what was expected, without its value", as
 
 test("without Postgres and Redis both are named, and searches cannot be served", async () => {
   const [postgres, redis] = [await freePort(), await freePort()];
-  const { exitCode, wrong } = await examine({
+  const { exitCode, parts, wrong } = await examine({
     DATABASE_URL: `postgres://a:canary@127.0.0.1:${postgres}/b`,
     REDIS_URL: `redis://:canary@127.0.0.1:${redis}`,
   });
   expect(exitCode).toBe(1);
+  expect(parts).not.toContain("clocks");
   expect(wrong).toMatchObject([
     { part: "postgres", state: "error", advice: expect.stringContaining("DATABASE_URL") },
     { part: "redis", state: "error", advice: expect.stringContaining("REDIS_URL") },

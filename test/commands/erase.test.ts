@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -235,4 +236,21 @@ test("an export has all that the service has about an organization, and no hash"
   expect(written).toEqual({ orgId, lines: text.trimEnd().split("\n").length - 1, output });
   expect((await stat(output)).mode & 0o777).toBe(0o600);
   expect(await operator.try("org", "export", orgId, "--output", output)).toMatchObject({ exitCode: 1, stdout: "" });
+});
+
+test("an export ends with its reader, and one that fails leaves no file with a part", async () => {
+  const { organizationId: orgId } = await service.organization();
+  const taken: string[] = [];
+  const leave = async (line: string) => taken.push(line) === 0;
+  expect(await operator.tryAtTerminal({ writeLine: leave }, "org", "export", orgId)).toMatchObject({ exitCode: 0 });
+  expect(taken).toHaveLength(1);
+
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-export-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const output = join(folder, "export.jsonl");
+  await asOwner(service.databaseUrl, (owner) => owner.query("revoke select on search_log from serpmill"));
+  const failed = await operator.try("org", "export", orgId, "--output", output);
+  await asOwner(service.databaseUrl, (owner) => owner.query("grant select on search_log to serpmill"));
+  expect(failed).toMatchObject({ exitCode: 1, stdout: "" });
+  expect(existsSync(output)).toBe(false);
 });

@@ -133,8 +133,10 @@ test("a reader that has enough of a body ends the command without an error", asy
     REDIS_URL: service.redisServer.url,
     SERP_PROVIDERS: "sandbox",
   };
-  const ended = await promisify(execFile)("/bin/sh", ["-c", pipe, process.execPath, requestId], { env });
-  expect(ended).toEqual({ stdout: "xxx", stderr: "" });
+  const run = (script: string) => promisify(execFile)("/bin/sh", ["-c", script, process.execPath, requestId], { env });
+  expect(await run(pipe)).toEqual({ stdout: "xxx", stderr: "" });
+  const inVain = await run('{ { "$0" commands/main.ts org show none 2>&1; echo $? >&3; } | true; } 3>&1');
+  expect(inVain).toEqual({ stdout: "2\n", stderr: "" });
 });
 
 test("a search that shared another's call, or got its answer from the cache, names that one and prints its calls", async () => {

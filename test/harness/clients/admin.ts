@@ -22,6 +22,10 @@ export async function runAdminHere(
   const terminal: Terminal = {
     environment,
     stdout: (text) => void (written.stdout += text),
+    writeLine: async (line) => {
+      written.stdout += line;
+      return true;
+    },
     stderr: (text) => void (written.stderr += text),
     readLine: () => Promise.resolve(""),
     exitCode: 0,
@@ -34,8 +38,8 @@ export async function runAdminHere(
 /** All commands with their words, such as `org create`. */
 export function allCommands(): { words: string[]; command: Command }[] {
   const ignore = () => undefined;
-  const terminal = { environment: {}, stdout: ignore, stderr: ignore, readLine: async () => "", exitCode: 0 };
-  return leavesOf(createProgram(terminal), []);
+  const writing = { stdout: ignore, stderr: ignore, writeLine: async () => true };
+  return leavesOf(createProgram({ environment: {}, ...writing, readLine: async () => "", exitCode: 0 }), []);
 }
 
 function leavesOf(command: Command, words: string[]): { words: string[]; command: Command }[] {
