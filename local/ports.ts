@@ -21,7 +21,7 @@ export async function freePort(): Promise<number> {
 /**
  * The first port from `wanted` upwards that is free and that no other `npm start` has claimed. The claim is the UDP port of
  * the same number, which stays bound until this process ends. Binding is atomic, so two checkouts that start at the same
- * time never choose the same port, although each listens on it only seconds later.
+ * time never choose the same port, although each listens on it only seconds later. @throws if `host` is not this machine's.
  */
 export async function claimPort(wanted: number, host: string): Promise<number> {
   for (let port = wanted; port <= portHighest; port += 1) {
@@ -49,7 +49,9 @@ async function isFree(port: number, host: string): Promise<boolean> {
   server.listen({ port, host, exclusive: true });
   try {
     await listening;
-  } catch {
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EADDRNOTAVAIL")
+      throw new Error(`HOST: expected an address of this machine, got ${host}`, { cause: error });
     return false;
   }
   server.close();

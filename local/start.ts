@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addressSettings, readAddresses } from "../shared/config.ts";
+import { addressSettings, readAddresses, settingsAmong } from "../shared/config.ts";
 import { migrate } from "../shared/database/migrate.ts";
 import { createProcessLogin } from "../shared/database/process-login.ts";
 import { claimPort, freePort } from "./ports.ts";
@@ -81,8 +81,12 @@ async function startAll(): Promise<void> {
   const redis = await openRedis(given.REDIS_URL);
   const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
   // Only here is the sandbox a default: elsewhere its answers might be sold.
-  const exported = { ...addresses, SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox" };
-  const servers = { ...process.env, ...addressSettings(addresses), SERP_PROVIDERS: exported.SERP_PROVIDERS };
+  const exported = {
+    ...settingsAmong(process.env),
+    ...addressSettings(addresses),
+    SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox",
+  };
+  const servers = { ...process.env, ...exported };
   begin("Migrations", "bringing the database up to date");
   const applied = await migrate(ownerUrl, {
     say: (line) => warn("Migrations", line),
@@ -122,8 +126,8 @@ async function startAll(): Promise<void> {
 }
 
 /** Writes settings to a file that a shell can source, for the operator's commands. */
-async function writeSettings(settings: Readonly<Record<string, string>>): Promise<void> {
-  const quoted = (value: string) => `'${value.replaceAll("'", String.raw`'\''`)}'`;
+async function writeSettings(settings: NodeJS.ProcessEnv): Promise<void> {
+  const quoted = (value = "") => `'${value.replaceAll("'", String.raw`'\''`)}'`;
   const lines = Object.entries(settings).map(([name, value]) => `export ${name}=${quoted(value)}\n`);
   await writeFile(join(folder, "env"), lines.join(""), { mode: 0o600 });
 }
@@ -239,11 +243,16 @@ function shortened(path: string): string {
 const sayOfRedis = (line: string) => begin("Redis", line);
 
 if (import.meta.main) {
-  const { values: given } = parseArgs({
-    options: { help: { type: "boolean" }, watch: { type: "boolean" }, folder: { type: "string" } },
-  });
-  isWatching = given.watch === true;
-  if (given.folder !== undefined) folder = resolve(given.folder);
-  if (given.help) process.stdout.write(help);
-  else await main();
+  try {
+    const { values: given } = parseArgs({
+      options: { help: { type: "boolean" }, watch: { type: "boolean" }, folder: { type: "string" } },
+    });
+    isWatching = given.watch === true;
+    if (given.folder !== undefined) folder = resolve(given.folder);
+    if (given.help) process.stdout.write(help);
+    else await main();
+  } catch (error) {
+    process.stderr.write(`${reasonOf(error)}\n\n${help}`);
+    process.exitCode = 2;
+  }
 }

@@ -349,6 +349,12 @@ export function addressSettings(addresses: { DATABASE_URL: string; REDIS_URL: st
   return { ...noFiles, MIGRATION_DATABASE_URL: "", ...addresses };
 }
 
+/** The settings among these variables. */
+export function settingsAmong(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const names = new Set<string>([...Object.keys(settings.shape), ...secretSettings.map(fileSettingOf)]);
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => names.has(name)));
+}
+
 /**
  * Reads only the engine's settings: a check of the providers needs neither Postgres nor Redis. `defaults` apply to
  * settings that the environment does not have. @throws {ConfigError} like {@link readConfig}.

@@ -38,7 +38,7 @@ const paymentsMax = 10;
 const firstPauseSeconds = 120;
 const pauseFactor = 3;
 const pauseSecondsMax = 6 * 3_600;
-/** About 16 hours after the first one. From then on Stripe is only asked what became of the payment. */
+/** The last one about 10 hours after the first. From then on Stripe is only asked what became of the payment. */
 const chargesMax = 7;
 /** Stripe keeps an Idempotency-Key for at least 24 hours. Later the same key would be a new payment. */
 const chargeHoursMax = 20;

@@ -234,7 +234,7 @@ test("the command exits with 1 and the error of a search, and with 2 and its usa
 
 test("the command ends quietly when the reader of its output has left", async () => {
   const { token } = await clientOf();
-  const env = { PATH: process.env["PATH"], ...environmentOf(token) };
+  const env = { PATH: "/usr/bin:/bin", ...environmentOf(token) };
   const piped = await promisify(execFile)("sh", ["-c", `"${process.execPath}" ${cli} coffee | true`], { env });
   expect(piped.stderr).toBe("");
 });

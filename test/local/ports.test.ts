@@ -16,3 +16,7 @@ test("two checkouts that start at the same time never choose the same port", asy
   const chosen = await Promise.all([claimPort(wanted, "127.0.0.1"), claimPort(wanted, "127.0.0.1")]);
   expect(new Set(chosen).size).toBe(2);
 });
+
+test("a host that is no address of this machine is named", async () => {
+  await expect(claimPort(await freePort(), "192.0.2.1")).rejects.toThrow("HOST: expected an address of this machine");
+});

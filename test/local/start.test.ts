@@ -10,6 +10,7 @@ import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { run } from "../harness/processes/run.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startRedisPair } from "../harness/servers/redis-pair.ts";
 import { startSentinels } from "../harness/servers/sentinels.ts";
@@ -65,7 +66,7 @@ test("it prints progress at once, and in the end every address with a token that
   const { REDIS_URL = "", ...login } = sentinels.settings("api");
   // The user without a password accepts any, and may do what the API, the worker and the sign-in code need.
   const address = REDIS_URL.replace(/\/\/.*@/, "//default:it's@");
-  const started = await start("whole", { REDIS_URL: address, ...login });
+  const started = await start("whole", { REDIS_URL: address, KEPT_ANSWERS_DAYS: "30", ...login });
   await eventually(async () => started.text.includes("Operator's commands"));
   expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
@@ -77,8 +78,8 @@ test("it prints progress at once, and in the end every address with a token that
     /^! Worker +SERP_PROVIDERS has sandbox: it makes answers up, and callers pay for them\./m,
   );
   const sourced = await promisify(execFile)("sh", ["-c", `. '${join(guarded.path, "whole/env")}' && env`]);
-  expect(sourced.stdout).toContain("\nSERP_PROVIDERS=sandbox\n");
-  expect(sourced.stdout).toContain(`\nREDIS_URL=${address}\n`);
+  for (const setting of ["SERP_PROVIDERS=sandbox", `REDIS_URL=${address}`, "KEPT_ANSWERS_DAYS=30"])
+    expect(`\n${sourced.stdout}`).toContain(`\n${setting}\n`);
   const [, link = "", code = ""] = /^ {2}(\S+\/playground)#sign-in=([\w-]{43})$/m.exec(started.text) ?? [];
   expect(link).toBe(`${api}/playground`);
   const form = { method: "POST", redirect: "manual", headers: { "sec-fetch-site": "same-origin" } } as const;
@@ -92,6 +93,12 @@ test("it prints progress at once, and in the end every address with a token that
   expect(await stop(started)).toMatchObject({ exitCode: 0 });
   expect(started.text).toMatch(/\nStopping\n✓ Worker +stopped\n✓ API +stopped\n$/);
   await expect(fetch(`${api}/v1/usage`)).rejects.toThrow("fetch failed");
+});
+
+test("an unknown option is named, with the help, and starts nothing", async () => {
+  const { exitCode, stdout, stderr } = await run("local/start.ts", ["--foo"], {});
+  expect([exitCode, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(/^Unknown option '--foo'[^]*\n\nnpm start: runs Serpmill/);
 });
 
 test.each([

@@ -21,7 +21,7 @@ export async function startPostgresProxy({ primary, standby }: PostgresPair): Pr
   const haproxy = await startHaproxy({
     config: "deploy/proxy/postgres.cfg",
     changes: {
-      "bind :5432": `bind 127.0.0.1:${port}`,
+      "bind 127.0.0.1:5432": `bind 127.0.0.1:${port}`,
       "postgres-1:5432": `127.0.0.1:${primary.port} port ${new URL(patroni.url).port}`,
       "postgres-2:5432": `127.0.0.1:${standby.port} port ${new URL(other.url).port}`,
     },

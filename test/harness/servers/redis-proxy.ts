@@ -26,7 +26,7 @@ export async function startRedisProxy(
   const haproxy = await startHaproxy({
     config: "deploy/proxy/redis.cfg",
     changes: {
-      "bind :6379": `bind 127.0.0.1:${port}`,
+      "bind 127.0.0.1:6379": `bind 127.0.0.1:${port}`,
       "redis-1:6379": `127.0.0.1:${primary.port}`,
       "redis-2:6379": `127.0.0.1:${replica.port}`,
       "fall 2": `fall ${failedChecks}`,
