@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { organicPerPage } from "../../shared/query/depth.ts";
 import { readLanguage } from "../../shared/query/languages.ts";
+import { readLocation } from "../../shared/query/locations.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
 import type { Result, ResultType } from "../../shared/results.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
@@ -55,10 +56,15 @@ export interface Part {
   of: <T>(organic: readonly T[]) => T[];
 }
 
-/** One page of several, each with so many results. */
+/**
+ * One page of several, each with so many results. Google's pages often have fewer than ten: of as many of them as were fetched,
+ * this is the last one, which begins where it would if all had equally many.
+ */
 export function pageOf(number: number, size: number = organicPerPage): Part {
   const end = number * size;
-  return { depth: wholePages(end), of: (organic) => organic.slice(end - size, end) };
+  const isWhole = size % organicPerPage === 0;
+  const startIn = (count: number) => (isWhole ? Math.floor((count * (number - 1)) / number) : end - size);
+  return { depth: wholePages(end), of: (organic) => organic.slice(startIn(organic.length), end) };
 }
 
 const wholePages = (count: number) => Math.ceil(count / organicPerPage) * organicPerPage;
@@ -104,6 +110,12 @@ export function localeOf(locale: string | undefined): { language?: string; locat
   // If the pair of language and country is unknown, each part may be known.
   const [language = ""] = "problem" in readLanguage(locale) ? locale.split(/[-_]/) : [locale];
   return { language, ...(location !== undefined && { location }) };
+}
+
+/** A location as a client sends it, completed by its field for the country if it names none. */
+export function locationIn(location: string | undefined, country: string | undefined): string | undefined {
+  if (location === undefined || country === undefined) return location ?? country;
+  return "problem" in readLocation(location) ? `${location}, ${country}` : location;
 }
 
 /** The organic results. All other elements of the page are of other types. */

@@ -72,6 +72,7 @@ function serveDoors(parts: DoorParts) {
     const { requestId, logFields, receivedAtMs } = scope;
     writeErrorsOf(door, response);
     requireRoute({ name, path, door }, request, response);
+    const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
     const caller = await identify(request, response, ...credentialOf(entrance, request));
     const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
@@ -79,7 +80,8 @@ function serveDoors(parts: DoorParts) {
 
     const { deadlineStartsAtMs } = scope;
     const idempotencyKey = await repeats.keyOf(caller, name, query);
-    const { signal: disconnected } = abortOnDisconnect(response);
+    // Under its key the search would run on, and be charged, for a client that left before it began.
+    if (disconnected.aborted) throw new CallerDisconnected();
     const spans = scope.beginSpans();
     const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
     const patienceMs = Number(patience.get(name) ?? Number.POSITIVE_INFINITY);

@@ -5,6 +5,7 @@ import {
   type Door,
   domainList,
   localeOf,
+  locationIn,
   notGiven,
   optionalText,
   organicOf,
@@ -33,14 +34,14 @@ export const firecrawl: Door = {
       sources: z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
-    .transform(({ query, limit: part, lang, country, location = country, includeDomains, excludeDomains }) => ({
+    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }) => ({
       search: {
         keyword: withinSites(query, includeDomains, excludeDomains),
         depth: part.depth,
-        ...localeOf(lang),
-        ...(location !== undefined && { location }),
+        language: localeOf(lang).language,
+        location: locationIn(location, country ?? localeOf(lang).location),
       },
-      locationName: location === country ? "country" : "location",
+      locationName: location === undefined ? "country" : "location",
       write: (answer, { path }) => {
         const results = part
           .of(organicOf(answer))

@@ -1,7 +1,17 @@
 import { z } from "zod";
 import { depthMax } from "../../shared/query/depth.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
-import { type Door, localeOf, ofType, optionalText, pageOf, type Part, requiredText, wholeNumberUpTo } from "./door.ts";
+import {
+  type Door,
+  localeOf,
+  locationIn,
+  ofType,
+  optionalText,
+  pageOf,
+  type Part,
+  requiredText,
+  wholeNumberUpTo,
+} from "./door.ts";
 
 /** Serper: POST `/search`. */
 export const serper: Door = {
@@ -22,9 +32,10 @@ export const serper: Door = {
     })
     .transform(({ q, gl, hl, location, num, page }) => {
       const part = pageOf(page, num);
-      const place = location ?? gl;
+      // At Serper `hl` is the language alone: without `gl`, pt-br searches from the United States.
+      const { language } = localeOf(hl);
       return {
-        search: { keyword: q, depth: part.depth, ...localeOf(hl), ...(place !== undefined && { location: place }) },
+        search: { keyword: q, depth: part.depth, language, location: locationIn(location, gl) },
         locationName: location === undefined ? "gl" : "location",
         write: (answer) => ({
           searchParameters: { q, gl, hl, location, num, page, type: "search", engine: answer.query.engine },
@@ -46,10 +57,12 @@ export const serper: Door = {
 function write({ results }: SearchResponseBody, part: Part) {
   const [answerBox] = ofType(results, "answer_box", "featured_snippet");
   const [panel] = ofType(results, "knowledge_graph");
+  // Adapters put the website first, under the panel's title. An entity without one begins with its sources.
+  const website = panel?.siteLinks.at(0)?.title === panel?.title ? panel?.siteLinks.at(0)?.url : undefined;
   return {
     ...(answerBox && { answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url } }),
     ...(panel && {
-      knowledgeGraph: { title: panel.title, description: panel.description, website: panel.siteLinks[0]?.url },
+      knowledgeGraph: { title: panel.title, description: panel.description, website },
     }),
     organic: part
       .of(ofType(results, "organic"))

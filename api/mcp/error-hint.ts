@@ -1,6 +1,11 @@
 import type { CallerError } from "../../shared/errors.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 
+/** With these a search is refused before its key is looked for. With another one it may already have run. */
+const refusedBefore = new Set<unknown>(["no_workers", "queue_too_long", "shutting_down", "token_lookups_full"]);
+const unlessKept =
+  "Nothing was charged, unless the call had an idempotency key: then the retry needs the same key, under which its answer may be kept.";
+
 /** What a model should do after an error, in one or two sentences, and whether a retry makes sense. */
 export function errorHint(error: CallerError, topupUrl: string): string {
   const { code, details } = error;
@@ -39,7 +44,9 @@ export function errorHint(error: CallerError, topupUrl: string): string {
       if (details.reason === "unread") return "Read the answers to earlier calls, then retry.";
       return `Wait ${retryAfterSeconds(error)} s, then retry.`;
     case "unavailable":
-      return `Nothing was charged. Wait ${retryAfterSeconds(error)} s, then retry.`;
+      return `${refusedBefore.has(details.reason) ? "Nothing was charged." : unlessKept} Wait ${retryAfterSeconds(error)} s, then retry.`;
+    case "engine_timeout":
+      return `${unlessKept} Retry at most twice; if it still fails, tell the user.`;
     case "engine_error":
       if (details.reason === "provider_refused")
         return "Nothing was charged. Do not retry. Tell the user that the search provider refuses this service, and that its operator has to act.";
@@ -49,7 +56,6 @@ export function errorHint(error: CallerError, topupUrl: string): string {
     case "not_found":
     case "method_not_allowed":
     case "internal_error":
-    case "engine_timeout":
       break;
   }
   return "Nothing was charged. Retry at most twice; if it still fails, tell the user.";

@@ -162,9 +162,9 @@ const wrong = [
     says: "`page`: Expected a page that ends at result 100",
   },
   { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere" }, says: "`country`:" },
-  { door: "firecrawl/v2/search", body: { query: "a", country: "DE", location: "nowhere" }, says: "`location`:" },
+  { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere", location: "nowhere" }, says: "`location`:" },
   { door: "serper/search", body: { q: "a", gl: "nowhere" }, says: "`gl`:" },
-  { door: "serper/search", body: { q: "a", gl: "de", location: "nowhere" }, says: "`location`:" },
+  { door: "serper/search", body: { q: "a", gl: "nowhere", location: "nowhere" }, says: "`location`:" },
   { door: "serper/search", body: [{ q: "a" }], says: "Expected a JSON object as the body." },
 ];
 

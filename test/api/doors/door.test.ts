@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { localeOf } from "../../../api/doors/door.ts";
+import { localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
+import { serper } from "../../../api/doors/serper.ts";
+import { readQuery } from "../../../shared/query/query.ts";
 
 const locales = [
   { locale: "de", expected: { language: "de" } },
@@ -19,3 +21,42 @@ test.each(locales)(
     expect(localeOf(locale)).toEqual(expected);
   },
 );
+
+test("where Google's pages have fewer than ten results, the pages of a door leave none out", () => {
+  const fetched = (pages: number) => Array.from({ length: 8 * pages }, (_, place) => place);
+  const shown = [1, 2, 3, 4, 5].map((number) => pageOf(number).of(fetched(number)));
+  expect(shown.flat()).toEqual(fetched(5));
+  expect(pageOf(2, 20).of(fetched(4))).toEqual(fetched(4).slice(16));
+  expect(pageOf(2, 5).of(fetched(1))).toEqual([5, 6, 7]);
+});
+
+test.each([
+  { location: "London", country: "uk", expected: "London, uk" },
+  { location: "London, Ontario, Canada", country: "uk", expected: "London, Ontario, Canada" },
+  { location: undefined, country: "uk", expected: "uk" },
+  { location: "London", country: undefined, expected: "London" },
+])("$location with the country $country is $expected", ({ location, country, expected }) => {
+  expect(locationIn(location, country)).toBe(expected);
+});
+
+/** The search that Serper's door makes of a client's fields. */
+const searched = (fields: object) =>
+  readQuery(JSON.parse(JSON.stringify(serper.fields.parse({ q: "a", ...fields }).search)));
+
+test("at Serper's door `hl` is a language alone, and a place without a country is in that of `gl`", () => {
+  expect(searched({ hl: "pt-br" })).toMatchObject({ location: "United States" });
+  expect(searched({ gl: "uk", hl: "en", location: "London" })).toMatchObject({ location: "London,United Kingdom" });
+});
+
+test.each([
+  { first: "Ada", website: "https://ada.example/" },
+  { first: "Wikipedia", website: undefined },
+])("Serper's `website` is $website where the panel of Ada begins with a link to $first", ({ first, website }) => {
+  const own = { title: first, url: "https://ada.example/", description: "" };
+  const panel = { type: "knowledge_graph", title: "Ada", description: "", url: "", siteLinks: [own] };
+  const answer = { results: [panel], query: { engine: "google" } };
+  const { write } = serper.fields.parse({ q: "a" });
+  // Of an answer, only these fields are read.
+  const written = write(answer as never, { path: "/search", durationMs: 1 });
+  expect(written).toMatchObject({ knowledgeGraph: { title: "Ada", website } });
+});
