@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { protocolTimes, shutdownStepMsWith } from "../../shared/protocol-times.ts";
@@ -22,6 +22,16 @@ import {
 } from "./helm.ts";
 import { typeFaultsOf } from "./type-check.ts";
 
+/** An object without the labels that all have, a line for each field where that fits. */
+function reviewable({ metadata, ...object }: KubernetesObject): string {
+  const own = { ...metadata, labels: undefined };
+  const lines = Object.entries({ ...object, metadata: own }).map(([key, value]) => {
+    const text = stringify(value, { collectionStyle: "flow", lineWidth: 150, flowCollectionPadding: false });
+    return `${key}: ${text}`;
+  });
+  return `---\n${lines.join("")}`;
+}
+
 /** What the chart makes of values: objects that Kubernetes accepts, hardened and connected as docker compose does it. */
 
 describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
@@ -41,9 +51,16 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
   });
 
   test.each(["minimal", "everything"] as const)("the objects of %s are those that were reviewed", async (name) => {
-    // The rules are compared with their files, below.
-    const texts = (rendered.get(name) ?? "").split(/^---\n/m).filter((part) => !part.includes("kind: PrometheusRule"));
-    const text = texts.join("---\n").replaceAll(version, "VERSION");
+    // The rules and the proxy's configuration are compared with their files, below.
+    const reviewed = objectsOf(name).filter(({ kind }) => !/^(PrometheusRule|ConfigMap)$/.test(kind));
+    const common = {
+      "app.kubernetes.io/name": "serpmill",
+      "app.kubernetes.io/instance": "serpmill",
+      "app.kubernetes.io/managed-by": "Helm",
+      "helm.sh/chart": `serpmill-${version}`,
+    };
+    for (const { metadata } of reviewed) expect(metadata.labels).toMatchObject(common);
+    const text = reviewed.map(reviewable).join("").replaceAll(version, "VERSION");
     await expect(text).toMatchFileSnapshot(`golden/${name}.yaml`);
   });
 
