@@ -36,7 +36,7 @@ interface Candidates {
 
 function candidatesOf(command: Command, path: string): Candidates[] {
   const isCommand = command.commands.length === 0;
-  const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const choices = [...command.registeredArguments, ...command.options].flatMap(({ argChoices }) => argChoices ?? []);
   const options = command.options.flatMap(({ long }) => long ?? []);
   const names = command.commands.map((child) => child.name());
   const words = (isCommand ? [...choices, "--help", "--json", "--usd", ...options] : names).join(" ");

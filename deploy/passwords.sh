@@ -9,7 +9,7 @@ umask 077
 cd "$(dirname "$0")/.."
 [ -e .env ] || cat .env.example > .env
 
-value_of() { sed -n "s/^$1=//p" .env | tail -n 1; }
+value_of() { sed -n "s/^$1=//p" .env | tail -n 1 | tr -d '\r'; }
 
 # edit SCRIPT: changes .env. Never put a secret in the script: all users of the machine can see arguments.
 edit() {
@@ -57,6 +57,11 @@ done
 # Keys from third parties. The file must exist even if it is empty, or compose could not mount it.
 for name in SERPAPI_API_KEY SERPER_API_KEY DATAFORSEO_LOGIN DATAFORSEO_PASSWORD SEARCHAPI_API_KEY STRIPE_SECRET_KEY STRIPE_WEBHOOK_SECRET OTEL_EXPORTER_OTLP_HEADERS; do
   value=$(value_of "$name")
+  case $value in *[\"\']* | *" #"*)
+    echo "$name in .env: expected the value alone, without quotes and without a comment" >&2
+    exit 1
+    ;;
+  esac
   if [ -n "$value" ]; then
     if [ -s "$folder/$name" ]; then
       echo "$name is in .env, and $folder/$name has a secret too: remove one of them" >&2

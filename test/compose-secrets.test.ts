@@ -138,6 +138,23 @@ test("keys in .env are moved to files, and the settings say where they are", asy
   expect((await stat(join(checkout.secrets, "..", ".env"))).mode & 0o777).toBe(0o600);
 });
 
+test.each(['SERPER_API_KEY="canary"', "SERPER_API_KEY=canary # of Ada"])(
+  "a value of .env with quotes or a comment is refused by its name and stays there: %s",
+  async (line) => {
+    const checkout = await checkoutWith(`${line}\n`);
+    const stderr = "SERPER_API_KEY in .env: expected the value alone, without quotes and without a comment\n";
+    await expect(checkout.run()).rejects.toMatchObject({ stderr });
+    expect(await checkout.env()).toContain(line);
+  },
+);
+
+test("an .env with the line ends of Windows has the same secrets", async () => {
+  const checkout = await checkoutWith("SERPER_API_KEY=canary\r\nSTRIPE_SECRET_KEY=\r\n");
+  await checkout.run();
+  expect(Object.fromEntries(await checkout.all())).toMatchObject({ SERPER_API_KEY: "canary\n", STRIPE_SECRET_KEY: "" });
+  expect(await checkout.env()).not.toContain("STRIPE_SECRET_KEY_FILE");
+});
+
 test("a secret that .env has beside its file is refused, and neither is lost", async () => {
   const checkout = await checkoutWith(withKeys);
   await checkout.run();

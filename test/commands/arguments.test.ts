@@ -93,6 +93,7 @@ test.each([
   ["limit ", ["org", "token"]],
   ["org create --name Acme --c", ["--credit"]],
   ["limit org --d", ["--day"]],
+  ["audit list --action limit", ["limit.set"]],
   ["completion ", ["bash", "zsh", "fish", "--help", "--json", "--usd"]],
 ])("in bash, TAB after `serpmill-admin %s` offers what may follow", async (line, offered) => {
   const { exitCode, stdout } = await runAdminHere(["completion", "bash"], {});

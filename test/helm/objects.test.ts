@@ -305,6 +305,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       "networkPolicy.collector: expected rules of egress to the collector",
     ],
     ["payments=true", "settings.PUBLIC_URL: expected the address of the API, because payments is true"],
+    ['proxy.service.externalTrafficPolicy="Local"', "proxy.service.type: expected NodePort or LoadBalancer"],
     ["worker.replicas=0", "'/worker/replicas': minimum: got 0, want 1"],
     ["api.autoscaling.minReplicas=11", "api.autoscaling.maxReplicas: expected at least minReplicas"],
     ["worker.autoscaling.enabled=true", "worker.autoscaling.prometheus: expected the address of Prometheus"],

@@ -26,6 +26,9 @@
 {{- fail "settings.COMPAT_HOSTS: expected only doors that settings.COMPAT_DOORS names" }}
 {{- end }}
 {{- end }}
+{{- if and $values.proxy.service.externalTrafficPolicy (eq $values.proxy.service.type "ClusterIP") }}
+{{- fail "proxy.service.type: expected NodePort or LoadBalancer, because proxy.service.externalTrafficPolicy is set" }}
+{{- end }}
 {{- range $component := list "api" "worker" }}
 {{- $autoscaling := (index $values $component).autoscaling }}
 {{- if gt (int $autoscaling.minReplicas) (int $autoscaling.maxReplicas) }}
