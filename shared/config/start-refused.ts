@@ -3,7 +3,7 @@ export class StartRefused extends Error {}
 
 /** What runs Serpmill. The README and docs/operating/deploying.md have this sentence too. */
 export const nodeSentence =
-  "Node 20 or newer and npm install Serpmill; Node 24 runs it, which npm installs as the package `node`.";
+  "To install Serpmill you need Node 20 or newer with npm. Serpmill itself runs on Node 24, which npm installs as the package `node`.";
 const nodeMajorMin = 24;
 
 /** @throws {StartRefused} if the Node with this version does not run Serpmill. One before 22.18 cannot even load it. */

@@ -310,7 +310,7 @@ test("README, documentation and the refusal of another Node say the same: which 
     .object({ engines: z.object({ node: z.string() }), devDependencies: z.object({ node: z.string() }) })
     .parse(JSON.parse(readSource("package.json")));
   expect(nodeSentence).toContain(`Node ${engines.node.replace(">=", "")} or newer`);
-  expect(nodeSentence).toContain(`Node ${devDependencies.node.split(".")[0]} runs it`);
+  expect(nodeSentence).toContain(`runs on Node ${devDependencies.node.split(".")[0]},`);
   for (const path of ["README.md", "docs/operating/deploying.md"])
     expect(readSource(path).replaceAll("\n", " ")).toContain(nodeSentence);
   expect(() => refuseOldNode("22.18.0")).toThrow(`This is Node 22.18.0. ${nodeSentence}`);

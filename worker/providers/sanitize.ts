@@ -1,4 +1,4 @@
-import { decodeHTML } from "entities";
+import { decodeHTMLStrict } from "entities";
 import { withoutWww } from "../../shared/query/domains.ts";
 import { truncate } from "../../shared/errors/truncate.ts";
 
@@ -38,7 +38,8 @@ const readCharactersMax = 4 * textCharactersMax;
 export function plainText(text: string): string {
   const read = text.length > readCharactersMax ? text.slice(0, readCharactersMax) : text;
   const untagged = read.includes("<") ? withoutTags(read) : read;
-  const decoded = untagged.includes("&") ? decodeHTML(untagged) : untagged;
+  // An entity ends with a semicolon: in `?id=5&section=news` there is none.
+  const decoded = untagged.includes("&") ? decodeHTMLStrict(untagged) : untagged;
   const visible = invisible.test(decoded) ? withoutInvisible(decoded) : decoded;
   return shortened(visible.toWellFormed().trim());
 }
@@ -100,7 +101,8 @@ function unwrapRedirect(text: string): string {
   const url = URL.parse(text, "https://www.google.com/");
   if (url?.pathname !== "/url" || !isGoogleHost(url.host)) return text;
   // With two different targets the redirect stays.
-  const [target, ...others] = new Set([...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")]);
+  const targets = [...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")];
+  const [target, ...others] = new Set(targets.filter((given) => given !== ""));
   return target === undefined || others.length > 0 ? text : target;
 }
 

@@ -1,4 +1,4 @@
-import { decodeHTML } from "entities";
+import { decodeHTMLStrict } from "entities";
 import type { Page } from "../../../worker/providers/provider.ts";
 import { isRaw } from "../expected-elements/expected-elements.ts";
 
@@ -68,7 +68,7 @@ function isWithin(text: string, keptText: string): boolean {
 }
 
 function bareText(text: string): string {
-  return decodeHTML(text.replace(/<[^>]*>/g, ""))
+  return decodeHTMLStrict(text.replace(/<[^>]*>/g, ""))
     .replace(/[\p{Cf}\p{Co}]/gu, "")
     .replace(/(\d),(?=\d{3}(?!\d))/g, "$1")
     .replace(/[·•—–|]|(?:^|\s)-\s/g, " ")

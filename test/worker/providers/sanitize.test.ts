@@ -17,6 +17,7 @@ test.each([
   ["a < b, I <3 &lt;b&gt;", "a < b, I <3 <b>"],
   ["Dupont&#39;s &eacute;toile <br/>", "Dupont's étoile"],
   ["half \ud83d", "half \ufffd"],
+  ["/shop?id=5&section=news&region=us&copy=2", "/shop?id=5&section=news&region=us&copy=2"],
 ])("the text %j is returned as %j", (given, read) => {
   expect(plainText(given)).toBe(read);
 });
@@ -149,6 +150,10 @@ test.each([
   ],
 ])("a stranger's redirect %j is not unwrapped, and is returned as %j", (given, url) => {
   expect(plainUrl(given)).toBe(url);
+});
+
+test("a redirect of Google with an empty parameter beside its target is unwrapped", () => {
+  expect(plainUrl("/url?esrc=s&q=&rct=j&sa=U&url=https://a.example/x")).toBe("https://a.example/x");
 });
 
 test("a redirect of Google with two targets is not unwrapped", () => {

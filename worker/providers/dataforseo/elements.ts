@@ -1,7 +1,7 @@
 import { buildElement, joinLines, joinWithDots, ratingText, type RawElement, type RawLink } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import type { Element } from "../provider.ts";
-import { plainText } from "../sanitize.ts";
+import { isOnGoogle, plainText } from "../sanitize.ts";
 import { collectLinks, isOverview, questionLinks, readOverview, toLink } from "./links.ts";
 import {
   firstText,
@@ -212,7 +212,9 @@ function readAiOverview(item: Item): RawElement {
 /** A knowledge panel has no URL of its own: the site of the entity is the first of its links. Its rows are facts. */
 function readKnowledgeGraph(item: Item): RawElement {
   const title = firstText(item, "title");
-  const url = firstText(item, "url");
+  // A business without a site has a search for its reviews instead.
+  const site = firstText(item, "url");
+  const url = isOnGoogle(site) ? "" : site;
   const parts = toRows(item["items"]);
   const facts = parts.filter(isFact);
   const descriptions = parts.filter(isDescription);

@@ -112,10 +112,13 @@ function readAnswer(answer: Fields): Answer {
   return { text: joinWithDots(...texts), url: firstText(answer, "url"), links };
 }
 
+/** A copy at DataForSEO, whose address has the id of our task. */
+const ownPicture = /^https:\/\/api\.dataforseo\.com\/.*/;
+
 function addressOf(row: Fields, answers: readonly Answer[]): string {
   const isImage = firstText(row, "type").endsWith("images_element");
   return (
-    firstText(row, "url", ...(isImage ? ["image_url"] : [])) ||
+    firstText(row, "url", ...(isImage ? ["image_url"] : [])).replace(ownPicture, "") ||
     (answers.find(({ url }) => url !== "")?.url ?? firstText(row, "booking_url", "marketplace_url"))
   );
 }

@@ -28,11 +28,14 @@ export class CircuitBreaker {
   /** Undefined while the circuit is closed. On the clock of `performance.now()`, which is never set back. */
   #trialAtMs: number | undefined;
   #isTrialRunning = false;
+  /** How often the circuit has opened or closed. An attempt that began before the last time says nothing about the provider now. */
+  #changes = 0;
 
   constructor({ provider, metrics, log }: { provider: string; metrics: Metrics; log: Log }) {
     metrics.providerBreakerOpen.set({ provider }, 0);
     this.#setOpen = (isOpen) => {
       this.#failed = [];
+      this.#changes += 1;
       this.#trialAtMs = isOpen ? performance.now() + openMs : undefined;
       metrics.providerBreakerOpen.set({ provider }, isOpen ? 1 : 0);
       const message = isOpen ? "circuit opened: the provider keeps failing" : "circuit closed: the provider works";
@@ -49,8 +52,9 @@ export class CircuitBreaker {
   async run<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
     if (this.isOpen()) return attempt();
     if (this.#trialAtMs !== undefined) return this.#try(attempt);
+    const changes = this.#changes;
     const outcome = await attempt();
-    this.#count(countsAgainstProvider(outcome));
+    if (changes === this.#changes) this.#count(countsAgainstProvider(outcome));
     return outcome;
   }
 
@@ -68,8 +72,7 @@ export class CircuitBreaker {
   }
 
   #count(isFailure: boolean | null): void {
-    // An attempt that began before the circuit opened says nothing about the provider now.
-    if (isFailure === null || this.#trialAtMs !== undefined) return;
+    if (isFailure === null) return;
     this.#failed = [...this.#failed, isFailure].slice(-outcomesMax);
     const failures = this.#failed.filter(Boolean).length;
     if (this.#failed.length >= outcomesMin && failures > this.#failed.length * failedShareMax) this.#setOpen(true);

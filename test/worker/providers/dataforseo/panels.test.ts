@@ -84,6 +84,15 @@ describe("panels of DataForSEO", () => {
     ]);
   });
 
+  test("neither a search of Google nor a copy of a picture at DataForSEO is a link of a knowledge panel", () => {
+    const picture = { type: "knowledge_graph_images_element", image_url: "https://api.dataforseo.com/cdn/i/1:4" };
+    const images = { type: "knowledge_graph_images_item", items: [picture] };
+    const url = "https://www.google.com/search?q=Pump+Reviews";
+    expect(elementsOf({ type: "knowledge_graph", title: "Pump", url, items: [images] })).toMatchObject([
+      { title: "Pump", siteLinks: [] },
+    ]);
+  });
+
   test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
     expect(elementsOf(knowledgePanel)).toMatchObject([
       {

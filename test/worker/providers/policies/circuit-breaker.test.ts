@@ -137,6 +137,15 @@ describe("a half-open circuit", () => {
   );
 });
 
+test("attempts from before an outage do not open the circuit again once the provider works", async () => {
+  const late = Array.from({ length: 6 }, start);
+  await openCircuit();
+  vi.advanceTimersByTime(openMs);
+  await run("ok", "ok");
+  for (const attempt of late) await attempt.end("timeout");
+  expect(breaker.isOpen()).toBe(false);
+});
+
 test("an attempt from before the circuit opened does not decide the trial", async () => {
   const [early, failed, late] = [start(), start(), start()];
   await openCircuit();
