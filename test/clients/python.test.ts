@@ -84,7 +84,7 @@ test.skipIf(withoutPython !== "")(
 );
 
 const refused = `
-import sys
+import pickle, sys
 sys.path.insert(0, sys.argv[1])
 from serpmill import Serpmill, SerpmillError
 from serpmill.call import Cancellation
@@ -95,13 +95,15 @@ cancellation.cancel()
 for attempt in (
     lambda: Serpmill("smk_a", "https://caller:secret@a.example"),
     lambda: client.search({"keyword": "a"}, idempotency_key="two words"),
+    lambda: client.search({"keyword": "a"}, idempotency_key=""),
     lambda: client.search_many([], in_flight_max=0),
     lambda: client.search_with_response({"keyword": "a"}, cancellation=cancellation),
 ):
     try:
         attempt()
     except SerpmillError as error:
-        print(error.code, error.may_be_charged)
+        copied = pickle.loads(pickle.dumps(error))
+        print(type(copied).__name__, str(copied)[:10], copied.may_be_charged, copied.attempts)
     except ValueError as error:
         print(str(error).split(". ")[-1])
 `;
@@ -111,10 +113,29 @@ test.skipIf(withoutPython !== "")(
   async () => {
     const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", refused, source]);
     expect(stdout.trimEnd().split("\n")).toEqual([
-      "Got 'https://…@a.example'.",
+      "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Got 'two words'.",
+      "Got ''.",
       "Got 0.",
-      "aborted False",
+      "AbortedError The caller False 1",
     ]);
   },
 );
+
+const malformed = `
+import sys
+sys.path.insert(0, sys.argv[2])
+from serpmill import Serpmill, SerpmillError
+
+try:
+    Serpmill("smk_a", sys.argv[1], max_retries=0).search({"keyword": "a"}, idempotency_key="mine")
+except SerpmillError as error:
+    print(error.code, error.may_be_charged, error.idempotency_key)
+`;
+
+test.skipIf(withoutPython !== "")(`a malformed answer is a lost reply with its key${withoutPython}`, async () => {
+  const server = await listen((_, response) => response.end("[".repeat(100_000)));
+  open.push(server);
+  const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", malformed, server.url, source]);
+  expect(stdout).toBe("lost_reply True mine\n");
+});

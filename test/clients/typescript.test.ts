@@ -42,14 +42,14 @@ const errorOf = (call: Promise<unknown>): Promise<SerpmillError> =>
 
 test("a client without a token or an address names the option and the variable that it needs", () => {
   expect(() => new Serpmill({ baseURL })).toThrow("Expected a token in `token` or SERPMILL_TOKEN.");
-  expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\. Got none\.$/);
-  expect(() => new Serpmill({ token: "smk_a", baseURL: "ftp://a" })).toThrow(/Got ftp:\/\/a\.$/);
+  expect(() => new Serpmill({ token: "smk_a" })).toThrow(/`baseURL` or SERPMILL_URL\.$/);
+  expect(() => new Serpmill({ token: "smk_a", baseURL: "ftp://a" })).toThrow(/`baseURL` or SERPMILL_URL\.$/);
   expect(() => new Serpmill({ token: "smk_a", baseURL, deadlineMs: 0 })).toThrow(RangeError);
 });
 
 test("what no request can carry is refused at once, without a password in the error", async () => {
-  const options = { token: "smk_a", baseURL: "https://caller:secret@a.example" };
-  expect(() => new Serpmill(options)).toThrow(/Got https:\/\/…@a\.example\.$/);
+  for (const address of ["https://caller:secret@a.example", "https://a.example/?key=secret", "smk_secret"])
+    expect(() => new Serpmill({ token: "smk_a", baseURL: address })).toThrow(/^(?!.*secret)Expected the API's address/);
   const { client } = await clientOf();
   expect(() => client.search({ keyword: "tea" }, { idempotencyKey: "ключ" })).toThrow("`idempotencyKey`. Got ключ.");
   expect(() => client.searchMany([], { inFlightMax: 0 })).toThrow("`inFlightMax`. Got 0.");
@@ -153,6 +153,19 @@ test("a second run of many searches with the same keys pays nothing", async () =
   expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toHaveLength(2);
 });
 
+test("without credit, a second run with the same keys still gets all that the first one paid", async () => {
+  const { client } = await clientOf({ creditMils: 5 });
+  const options = { idempotencyKey: ({ keyword }: SearchRequest) => keyword, inFlightMax: 1 };
+  const run = async (...keywords: string[]) => {
+    const codes = [];
+    const requests = keywords.map((keyword) => ({ keyword }));
+    for await (const { error } of client.searchMany(requests, options)) codes.push(error?.code);
+    return codes;
+  };
+  await run("paid");
+  expect(await run("new", "paid")).toEqual(["out_of_credits", undefined]);
+});
+
 test("when the credit is used up, no further search starts, and the rest of the requests is not read", async () => {
   const { client } = await clientOf({ creditMils: 10 });
   let asked = 0;
@@ -237,4 +250,6 @@ test("the command ends quietly when the reader of its output has left", async ()
   const env = { PATH: "/usr/bin:/bin", ...environmentOf(token) };
   const piped = await promisify(execFile)("sh", ["-c", `"${process.execPath}" ${cli} coffee | true`], { env });
   expect(piped.stderr).toBe("");
+  const full = promisify(execFile)("sh", ["-c", `"${process.execPath}" ${cli} coffee > /dev/full`], { env });
+  await expect(full).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining("ENOSPC") });
 });

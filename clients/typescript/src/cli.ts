@@ -79,7 +79,11 @@ function print(text: string): number {
   return 0;
 }
 
-process.stdout.on("error", () => process.exit()); // Its reader has left, as `head` does.
+process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+  if (code === "EPIPE") process.exit(); // Its reader has left, as `head` does.
+  process.stderr.write(`The output cannot be written: ${message}\n`);
+  process.exit(1);
+});
 
 main().then(
   (exitCode) => {

@@ -26,7 +26,8 @@ export type ManyOutcome<Answer> = Ended<Answer> & { progress: { done: number; fa
 /**
  * Runs searches, a few at once, and yields each as it ends, also one that fails. It starts none while the rate window is used
  * up. When none of the rest could succeed, it starts no more, yields those that run, and throws the error.
- * @throws {SerpmillError} if the caller aborts, the token is not valid, the plan has no searches, or the credit is used up.
+ * @throws {SerpmillError} if the caller aborts, the token is not valid, the plan has no searches, or, unless the caller gives
+ * the keys, the credit is used up.
  */
 export async function* searchMany<Answer>(
   search: (request: SearchRequest, options: CallOptions) => PendingAnswer<Answer>,
@@ -74,7 +75,8 @@ export async function* searchMany<Answer>(
         continue;
       }
       running.delete(first.index);
-      if (first.error && endsAll(first.error)) [fatal, isLast] = [fatal ?? first.error, true];
+      if (first.error && endsAll(first.error, idempotencyKey !== undefined))
+        [fatal, isLast] = [fatal ?? first.error, true];
       progress.done += 1;
       progress.failed += first.error ? 1 : 0;
       yield { ...first, progress: { ...progress, inFlight: running.size } };
@@ -91,8 +93,10 @@ async function* iterate<Item>(items: Iterable<Item> | AsyncIterable<Item>): Asyn
   yield* items;
 }
 
-const endsAll = ({ code, details }: SerpmillError) =>
-  ["aborted", "unauthenticated", "out_of_credits", "unexpected_reply"].includes(code) ||
+/** Without credit the searches can still succeed that an earlier run paid under the caller's own keys. */
+const endsAll = ({ code, details }: SerpmillError, hasOwnKeys: boolean) =>
+  ["aborted", "unauthenticated", "unexpected_reply"].includes(code) ||
+  (code === "out_of_credits" && !hasOwnKeys) ||
   (code === "plan_required" && !("maxDepth" in details));
 
 /** What is left of the organization's rate window, as the newest answer told it, less what was started since. */

@@ -44,10 +44,9 @@ export class Serpmill {
     const { SERPMILL_TOKEN, SERPMILL_URL } = globalThis.process?.env ?? {};
     const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: fetchOf = fetch } = options;
     if (!token || !/^[!-~]+$/.test(token)) throw new TypeError("Expected a token in `token` or SERPMILL_TOKEN.");
-    if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL)) {
-      const got = baseURL?.replace(/\/\/.*@/, "//…@") || "none"; // Without a password.
-      throw new TypeError(`Expected the API's address, https://…, in \`baseURL\` or SERPMILL_URL. Got ${got}.`);
-    }
+    // What was given instead may be a secret.
+    if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL))
+      throw new TypeError("Expected the API's address, https://…, in `baseURL` or SERPMILL_URL.");
     this.#connection = { token, baseURL: baseURL.replace(/\/+$/, ""), fetch: (...request) => fetchOf(...request) };
     this.#limits = limitsOf(options, { deadlineMs: deadlineMsDefault, maxRetries: maxRetriesDefault });
   }

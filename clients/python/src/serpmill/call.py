@@ -109,7 +109,9 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         headers = {name.lower(): value for name, value in response.getheaders()}
         body = response.read()
         return read_reply(response.status, headers, body, url, call.answer_field)
-    except (OSError, http.client.HTTPException) as cause:
+    except SerpmillError:
+        raise
+    except Exception as cause:  # Also what a malformed answer raises while it is read.
         if cancellation.event.is_set():
             raise _aborted(may_be_charged=True) from cause
         is_late = late.is_set() or isinstance(cause, TimeoutError)
@@ -140,7 +142,8 @@ def _shut(sock: socket.socket | None) -> None:
     """Wakes the thread that reads from the connection."""
     if sock is not None:
         try:
-            sock.shutdown(socket.SHUT_RDWR)
+            # That of TLS first drops the encryption, under a thread that may still read or send.
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
         except OSError:
             pass  # It is closed already.
 

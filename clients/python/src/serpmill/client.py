@@ -45,8 +45,8 @@ class Serpmill:
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
         address = urlsplit(base_url)
         if address.scheme not in ("http", "https") or not address.hostname or re.search("[@?#]", base_url):
-            got = re.sub("//.*@", "//…@", base_url)  # Without a password.
-            raise ValueError(f"Expected the API's address, https://…, in `base_url` or SERPMILL_URL. Got {got!r}.")
+            # What was given instead may be a secret.
+            raise ValueError("Expected the API's address, https://…, in `base_url` or SERPMILL_URL.")
         self._token = token
         self._base_url = base_url.rstrip("/")
         self._deadline_s = deadline_s
@@ -84,7 +84,7 @@ class Serpmill:
     ) -> Reply[Any]:
         """The same, with headers, ids and the number of attempts."""
         deadline_s, max_retries = self._limits(deadline_s, max_retries)
-        key = idempotency_key or str(uuid.uuid4())
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
         if not re.fullmatch(r"[!-~]{1,255}", key):
             raise ValueError(f"Expected 1 to 255 visible ASCII characters as `idempotency_key`. Got {key!r}.")
         body = json.dumps(request).encode()
@@ -150,7 +150,7 @@ class Serpmill:
             key = idempotency_key(request, index) if idempotency_key else None
             return self.search_with_response(request, idempotency_key=key, cancellation=cancellation, **options)
 
-        return search_many(search, requests, in_flight_max, ended)
+        return search_many(search, requests, in_flight_max, ended, has_own_keys=idempotency_key is not None)
 
     def _limits(self, deadline_s: float | None, max_retries: int | None) -> tuple[float, int]:
         deadline_s = self._deadline_s if deadline_s is None else deadline_s

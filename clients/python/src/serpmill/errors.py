@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any
 
 from .schema import (
@@ -53,6 +54,10 @@ class SerpmillError(Exception):
         self.may_be_charged = may_be_charged
         self.idempotency_key: str | None = None
         self.attempts = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that it can leave a process of a pool, with its key."""
+        return copyreg.__newobj__, (type(self), self.message), self.__dict__  # type: ignore[attr-defined]
 
 
 class BadRequestError(SerpmillError):

@@ -49,6 +49,7 @@ def search_many(
     requests: Iterable[AnyRequest],
     in_flight_max: int,
     ended: Ended,
+    has_own_keys: bool,
 ) -> Generator[Outcome[Any], None, None]:
     """Yields each search as it ends. When none of the rest could succeed, raises the error after those that run."""
     cancellations: dict[int, Cancellation] = {}
@@ -87,7 +88,7 @@ def search_many(
             error = result if isinstance(result, SerpmillError) else None
             if error:
                 failed += 1
-                if _ends_all(error):
+                if _ends_all(error, has_own_keys):
                     fatal, is_last = fatal or error, True
             elif isinstance(result, BaseException):
                 raise result
@@ -100,7 +101,9 @@ def search_many(
             cancellation.cancel()
 
 
-def _ends_all(error: SerpmillError) -> bool:
+def _ends_all(error: SerpmillError, has_own_keys: bool) -> bool:
     if error.code == "plan_required":
         return "maxDepth" not in error.details
-    return error.code in ("aborted", "unauthenticated", "out_of_credits", "unexpected_reply")
+    if error.code == "out_of_credits":  # Those can still succeed that an earlier run paid under the caller's own keys.
+        return not has_own_keys
+    return error.code in ("aborted", "unauthenticated", "unexpected_reply")
