@@ -156,14 +156,14 @@ test("a second run of many searches with the same keys pays nothing", async () =
 test("without credit, a second run with the same keys still gets all that the first one paid", async () => {
   const { client } = await clientOf({ creditMils: 5 });
   const options = { idempotencyKey: ({ keyword }: SearchRequest) => keyword, inFlightMax: 1 };
-  const run = async (...keywords: string[]) => {
+  const codesOf = async (...keywords: string[]) => {
     const codes = [];
     const requests = keywords.map((keyword) => ({ keyword }));
     for await (const { error } of client.searchMany(requests, options)) codes.push(error?.code);
     return codes;
   };
-  await run("paid");
-  expect(await run("new", "paid")).toEqual(["out_of_credits", undefined]);
+  await codesOf("paid");
+  expect(await codesOf("new", "paid")).toEqual(["out_of_credits", undefined]);
 });
 
 test("when the credit is used up, no further search starts, and the rest of the requests is not read", async () => {

@@ -164,18 +164,21 @@ const retryAfterMs = 3_600_000;
 
 /**
  * Changes an account and writes the entry of the audit trail, in one transaction.
+ * @param options.isEnd whether it only ends what an earlier change began, such as a token. That is never refused: a leaked token
+ *   must not keep its owner from revoking it.
  * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours; `unavailable` without Postgres.
  */
 export async function changeAccount<Result>(
   database: Database,
   { response, caller: { organizationId, tokenId } }: FormRequest,
   change: (transaction: Querying, changer: Changer) => Promise<Result>,
+  { isEnd = false } = {},
 ): Promise<Result> {
   const { requestId, address } = requestScopeOf(response);
   const work = inTransaction(database, async (transaction) => {
     // Concurrent changes are counted one after the other.
     await lockAccount(transaction, organizationId);
-    if ((await countChanges(transaction, organizationId)) >= changesPerDayMax)
+    if (!isEnd && (await countChanges(transaction, organizationId)) >= changesPerDayMax)
       throw new CallerError("rate_limited", { reason: "changes", limit: changesPerDayMax, retryAfterMs });
     return change(transaction, { actor: { kind: "account", tokenId, address }, organizationId, requestId });
   });

@@ -176,7 +176,7 @@ function readTerms(
 /** POST /billing/auto-topup/off */
 export function handleOffForm({ database }: PaymentParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, switchOff);
+    await changeAccount(database, asked, switchOff, { isEnd: true });
     leadBack(asked, "off");
   };
 }
@@ -184,7 +184,7 @@ export function handleOffForm({ database }: PaymentParts) {
 /** POST /billing/auto-topup/card/remove */
 export function handleRemoveCardForm({ database }: PaymentParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, removeCard);
+    await changeAccount(database, asked, removeCard, { isEnd: true });
     leadBack(asked, "card_removed");
   };
 }

@@ -3,6 +3,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { execPipeline } from "../../../shared/redis/connect.ts";
 import { orRedisUnavailable } from "../../datastore-unavailable.ts";
+import { onlyTokenOf } from "./sessions.ts";
 
 /** Counts requests in Redis, for all API processes together. A window begins with its first request. */
 export class CountedWindow {
@@ -36,7 +37,8 @@ export const ofSuggestions = { keyPrefix: "pages:suggestions:", requestsMax: 300
 
 /**
  * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
- * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it.
+ * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it. A session that
+ * only searches has a window of its token's own, for the same reason.
  */
 export class PageWindow {
   readonly #window: CountedWindow;
@@ -48,8 +50,8 @@ export class PageWindow {
   }
 
   /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
-  async take({ organizationId }: Caller): Promise<void> {
-    const retryAfterMs = await this.#window.take(organizationId);
+  async take(caller: Caller): Promise<void> {
+    const retryAfterMs = await this.#window.take(onlyTokenOf(caller) ?? caller.organizationId);
     if (retryAfterMs === undefined) return;
     throw new CallerError("rate_limited", {
       reason: "pages",

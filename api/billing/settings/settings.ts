@@ -197,7 +197,7 @@ async function answerWithSecret(
 /** POST /billing/settings/webhook/remove */
 export function handleRemoveForm({ database }: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, dropWebhook);
+    await changeAccount(database, asked, dropWebhook, { isEnd: true });
     leadBack(asked, "removed");
   };
 }

@@ -196,9 +196,9 @@ export function handleRevokeForm(parts: TokenParts & { sessions: Sessions }) {
   return async (asked: FormRequest): Promise<void> => {
     const id = asked.form.get("token") ?? "";
     const withDescendants = asked.form.get("children") === "revoke";
-    const family = await changeToken(parts, asked, id, (transaction, changer) =>
-      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants }),
-    );
+    const revoke = (transaction: Querying, changer: Changer) =>
+      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants });
+    const family = await changeToken(parts, asked, id, revoke, { isEnd: true });
     const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId }) => tokenId) : [])];
     const isOwn = revoked.includes(asked.caller.tokenId);
     if (isOwn) await parts.sessions.close(asked.request, asked.response);
@@ -212,10 +212,11 @@ async function changeToken<Result>(
   asked: FormRequest,
   id: string,
   change: (transaction: Querying, changer: Changer, token: AccountToken) => Promise<Result>,
+  options?: { isEnd: boolean },
 ): Promise<Result> {
-  const result = await changeAccount(database, asked, async (transaction, changer) =>
-    change(transaction, changer, await findToken(transaction, asked, id)),
-  );
+  const changeIt = async (transaction: Querying, changer: Changer) =>
+    change(transaction, changer, await findToken(transaction, asked, id));
+  const result = await changeAccount(database, asked, changeIt, options);
   await announce();
   return result;
 }

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
+import { issueToken } from "../../../api/tokens/tokens.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import type { Service } from "../../harness/processes/service.ts";
@@ -49,6 +50,16 @@ test("an organization has sixty page requests a minute at all APIs together; the
   }
   expect(await service.usage(organization.token)).toMatchObject({ status: 200 });
   expect(await (await signIn(service, await service.organization())).get("/billing")).toMatchObject({ status: 200 });
+});
+
+test("a session that only searches uses none of the page requests of the payer", async () => {
+  const organization = await service.organization();
+  const { token = "", tokenId = "" } =
+    (await issueToken(service.database, organization.organizationId, { scopes: ["search"] })) ?? {};
+  const visitor = await signIn(service, { token });
+  await service.redis.set(`pages:${tokenId}`, 60, "EX", 600);
+  expect(await visitor.get("/playground")).toMatchObject({ status: 429 });
+  expect(await (await signIn(service, organization)).get("/billing")).toMatchObject({ status: 200 });
 });
 
 test("an organization opens at most sixty sessions a minute, from however many networks", async () => {

@@ -164,8 +164,8 @@ test("forms of another site, and of a page of another organization, change nothi
   expect(await settings()).not.toContain('value="9.000"');
 });
 
-test("after 200 changes in a day an account changes nothing more, however many sign-ins came since or forms at once", async () => {
-  const { organizationId, tokenId, send, settings } = await signedIn();
+test("after 200 changes in a day an account only ends what it has, such as a token, however many sign-ins came since or forms at once", async () => {
+  const { organizationId, tokenId, person, send, settings } = await signedIn();
   await service.database.query(
     `insert into audit_entries (actor_kind, actor, action, organization_id)
      select 'account', $2, 'low_balance.set', $1 from generate_series(1, 199)`,
@@ -182,6 +182,8 @@ test("after 200 changes in a day an account changes nothing more, however many s
   const { status, text } = await send("low-balance", { dollars: "4" });
   expect([status, text]).toEqual([429, expect.stringContaining("Nothing was changed")]);
   expect(await settings()).not.toContain('value="4.000"');
+  const revoked = await person.post("/billing/tokens/revoke", { organization: organizationId, token: tokenId });
+  expect([revoked.status, revoked.headers.get("location")]).toEqual([303, "/billing"]);
 });
 
 test("where the operator has turned webhooks off, the page says so and takes no address", async () => {
