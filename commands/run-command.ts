@@ -27,6 +27,9 @@ export interface Terminal {
   exitCode: number;
 }
 
+/** A busy Postgres may take seconds to accept a connection, and one query of a command may wait for another. */
+const connectTimeoutMs = 10_000;
+
 /** How a command ended, for scripts. 0 means that it did what it was asked to. */
 export const exitCodes = {
   /** It was refused, it failed, or it found something wrong. Its message or its result says what. */
@@ -90,7 +93,7 @@ export function openRunCommand(terminal: Terminal, show: ShowResult, program: Co
     // Only errors are logged, and on stderr, so that stdout has nothing but the result.
     const log = pino({ level: "error", serializers: { err: describeError } }, { write: terminal.stderr });
     const config = readConfig(terminal.environment);
-    const context = openContext({ config, name: "admin", databaseSizeMax: 1, log });
+    const context = openContext({ config, name: "admin", databaseSizeMax: 1, connectTimeoutMs, log });
     try {
       const result = await command({
         ...context,

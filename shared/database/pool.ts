@@ -17,7 +17,7 @@ import { isReadOnly, isRefusedByChange } from "./transient-errors.ts";
 
 export type Database = pg.Pool;
 
-const connectTimeoutMs = 2_000;
+const usualConnectMs = 2_000;
 // Beyond the statement's own timeout, so that the server ends a slow statement and the connection stays usable.
 const queryTimeoutLeadMs = 2_000;
 const repeatsMax = 3;
@@ -42,6 +42,8 @@ export function openDatabase(options: {
   sizeMax: number;
   /** Whether a pooler gives each transaction another session of Postgres. */
   isPooled?: boolean;
+  /** How long a query waits for a connection, free or new. A search needs to fail soon, an operator's command to succeed. */
+  connectTimeoutMs?: number | undefined;
   /** How long Postgres may work on one statement; unless pooled. */
   statementTimeoutMs?: number;
   log: Log;
@@ -62,7 +64,7 @@ export function openDatabase(options: {
   const pool = new pg.Pool({
     ...connection,
     max: options.sizeMax,
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? usualConnectMs,
     idleTimeoutMillis: 30_000,
     maxLifetimeSeconds: 1_800,
     ...(isPooled ? { Client: UnpreparedClient } : limits),

@@ -24,11 +24,18 @@ export interface Context {
 }
 
 /** Opens what API, worker and the operator's commands share, without waiting for Postgres or Redis. Commands trace nothing. */
-export function openContext(options: { config: Config; name: string; databaseSizeMax: number; log?: Log }): Context {
+export function openContext(options: {
+  config: Config;
+  name: string;
+  databaseSizeMax: number;
+  connectTimeoutMs?: number;
+  log?: Log;
+}): Context {
   const { config, name } = options;
   const log = options.log ?? openLog({ name, level: config.LOG_LEVEL });
   const shutdown = new Shutdown(shutdownStepMsWith(config.SEARCH_DEADLINE_MS));
-  const database = openDatabase({ ...databaseOf(config), name, sizeMax: options.databaseSizeMax, log, shutdown });
+  const { databaseSizeMax: sizeMax, connectTimeoutMs } = options;
+  const database = openDatabase({ ...databaseOf(config), name, sizeMax, connectTimeoutMs, log, shutdown });
   const sentinelLogin = { username: config.SENTINEL_USERNAME, password: config.SENTINEL_PASSWORD };
   const connections = new RedisConnections({ url: config.REDIS_URL, sentinelLogin, log, shutdown });
   const redis = connections.openCommands(name);

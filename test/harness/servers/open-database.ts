@@ -24,9 +24,7 @@ export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {})
 
 /** A pool whose queries wait for a connection: tests ask more at once than a process does, also on a busy machine. */
 export function openPatiently(options: Omit<Parameters<typeof openDatabase>[0], "name">): Database {
-  const database = openDatabase({ ...options, name: "test" });
-  database.options.connectionTimeoutMillis = 60_000;
-  return database;
+  return openDatabase({ ...options, name: "test", connectTimeoutMs: 60_000 });
 }
 
 /** The URL of the same database for sessions in this time zone. */
