@@ -90,6 +90,7 @@ export async function settleHolds(
       entryId,
       before?.version ?? "",
       before?.balanceMils ?? "",
+      before?.entryId ?? "",
       ...spent,
       ...args,
     ],

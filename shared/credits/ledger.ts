@@ -63,7 +63,7 @@ export interface Decision {
   isNew: boolean;
   reversed: boolean;
   balance: VersionedBalance;
-  /** The balance before the charges of this search's transaction; absent if it charged the organization nothing. */
+  /** The balance before the charges of this search's transaction, with the last of these; absent if it charged the organization nothing. */
   before?: VersionedBalance | undefined;
   /** What the token of the search spent by now; absent if it never had a limit. */
   token?: TokenSpending | undefined;
@@ -132,7 +132,7 @@ function noteCharges(own: readonly Decision[], requests: readonly SettlementRequ
   const mils = charges.reduce((sum, { chargedMils }) => sum + chargedMils, 0);
   for (const decision of own) {
     const { balanceMils, version } = decision.balance;
-    decision.before = { balanceMils: balanceMils + mils, version: version - charges.length };
+    decision.before = { balanceMils: balanceMils + mils, version: version - charges.length, entryId };
     decision.balance.entryId = entryId;
   }
 }

@@ -5,7 +5,8 @@
 --   organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens, 6 the id of the entry that made the version
---   ('' if unknown), 7 and 8 the version and the balance to which these searches added their charges ('' without a charge);
+--   ('' if unknown), 7, 8 and 9 the version and the balance to which these searches added their charges, and the last of those
+--   ('' without a charge);
 --   then for each limited token 2 values: token, what it spent behind the version that this is of; then for each search 5 values:
 --   request id, place of its record behind the first KEYS (0: none), its ending, the failure, its calls. The ending says how the
 --   record ends (answered | failed | freed | none). `left` is of a search whose caller disconnected or cancelled while a worker
@@ -14,12 +15,12 @@
 --   unpaid-calls.ts), once for each flight; `paid` is of a search that shared the answer of a flight and paid for it.
 -- Returns how many provider calls were counted as unpaid.
 local balance, holds, index, tokens, organizations, suspects = unpack(KEYS, 1, 6)
-local searchesAt = 9 + 2 * ARGV[5]
+local searchesAt = 10 + 2 * ARGV[5]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
 -- Another charge with that version was slower or faster, or Postgres has lost it. An id with the same digits names the suspicion.
 if version and ARGV[7] ~= '' and version > tonumber(ARGV[7]) then
-  noteSuspect(suspects, balance, organizationOf(holds), 'gap_' .. string.sub(ARGV[6], -26), ARGV[7], ARGV[8])
+  noteSuspect(suspects, balance, organizationOf(holds), 'gap_' .. string.sub(ARGV[9], -26), ARGV[7], ARGV[8])
 end
 if not version or tonumber(ARGV[2]) > version then
   redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])
@@ -29,7 +30,7 @@ end
 if ARGV[4] ~= '' and tonumber(ARGV[2]) >= (version or 0) then
   redis.call('HSET', balance, 'spent', ARGV[2] .. ':' .. ARGV[4])
 end
-for at = 9, searchesAt - 1, 2 do
+for at = 10, searchesAt - 1, 2 do
   local kept = tonumber(string.match(redis.call('HGET', tokens, ARGV[at]) or '', '^%d+'))
   if not kept or tonumber(string.match(ARGV[at + 1], '^%d+')) >= kept then redis.call('HSET', tokens, ARGV[at], ARGV[at + 1]) end
 end

@@ -27,7 +27,8 @@ export function issuesOf(error: z.ZodError, fieldNames: readonly string[]): Issu
 }
 
 function unknownField(name: string, fieldNames: readonly string[]): Issue {
-  const path = truncate(name);
+  // A name is the caller's text: Postgres takes no NUL, and would refuse the rows that are logged with it.
+  const path = truncate(name).replaceAll(/\p{Cc}/gu, "\ufffd");
   const suggestion = didYouMean(
     closestNames(foldField(path), new Map(fieldNames.map((one) => [foldField(one), one])), lettersPerTypo),
   );

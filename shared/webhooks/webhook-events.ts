@@ -147,6 +147,8 @@ export async function claimEvents(
     text: `with due as (
         select distinct on (organization_id) id, next_attempt_at from webhook_events
         where next_attempt_at <= now() and organization_id <> all ($1)
+          -- One that was replayed while its webhook was removed has none, and would take a place for ever.
+          and exists (select from webhooks w where w.organization_id = webhook_events.organization_id)
         order by organization_id, next_attempt_at, id
       ), longest as (
         select id from due order by next_attempt_at limit $2
@@ -190,8 +192,8 @@ export async function recordAttempt(
   await database.query(
     `update webhook_events set last_outcome = $3, last_status = $4, delivered_at = case when $5 then now() end,
        next_attempt_at = now() + make_interval(secs => $6)
-     where id = $1 and attempts = $2 and next_attempt_at is not null`,
-    [eventId, attempts, outcome, status, isDelivered, pauseSeconds],
+     where id = $1 and attempts = $2 and earlier_attempts = $7 and next_attempt_at is not null`,
+    [eventId, attempts, outcome, status, isDelivered, pauseSeconds, earlierAttempts],
   );
   return { givenUp };
 }

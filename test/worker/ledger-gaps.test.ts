@@ -54,7 +54,7 @@ async function onPrimary(use: (database: Database) => Promise<void>): Promise<vo
 beforeAll(async () => {
   const ids: string[] = [];
   await onPrimary(async (old) => {
-    for (let made = 0; made < 7; made += 1) ids.push(await createPayer(old, 100));
+    for (let made = 0; made < 8; made += 1) ids.push(await createPayer(old, 100));
     for (const id of ids) await search(old, id, 3);
   });
   const name = (url: string) => new URL(url).pathname.slice(1);
@@ -132,6 +132,23 @@ test("a gap that a single batch of charges has passed is recorded with its mils"
   if (!decision) throw new Error("no decision");
   await settleHolds(redis, id, decision.balance, [], { before: decision.before });
   expect(await copyOf(id)).toEqual({ version: 11, balanceMils: 50 });
+  await recordGaps(context());
+  expect(await gapsOf(id)).toMatchObject([lost]);
+});
+
+test("a gap is recorded too if the newest decision that is sent with its charges is a refund", async () => {
+  const id = await loser();
+  const charges = Array.from({ length: 7 }, () => chargeOf(id));
+  const [charged] = (await decideSettlements(database, charges)).values();
+  const refund = {
+    organizationId: id,
+    requestId: newId("req"),
+    wanted: "refund",
+    reason: "provider_unavailable",
+  } as const;
+  const [refunded] = (await decideSettlements(database, [refund])).values();
+  if (!charged || !refunded) throw new Error("no decision");
+  await settleHolds(redis, id, refunded.balance, [], { before: charged.before });
   await recordGaps(context());
   expect(await gapsOf(id)).toMatchObject([lost]);
 });

@@ -23,7 +23,8 @@ create table audit_entries (
 );
 create index audit_entries_by_organization on audit_entries (organization_id, id);
 -- clear_old_sign_ins() reads this index.
-create index audit_entries_of_accounts on audit_entries (at) where actor_kind = 'account';
+create index audit_entries_of_sessions on audit_entries (at)
+  where actor_kind = 'account' and action in ('session.opened', 'session.closed');
 -- The changes of an account in a day are bounded. This index counts them, however many sign-ins are among them.
 create index audit_entries_of_changes on audit_entries (organization_id, at)
   where actor_kind = 'account' and action not in ('session.opened', 'session.closed');

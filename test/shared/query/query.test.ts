@@ -48,6 +48,10 @@ describe("a request body", () => {
     expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
   });
 
+  test("the name of an unknown field is shown without control characters, which Postgres would refuse", () => {
+    expect(issuesOf({ keyword: "a", "b\u0000c": 1 })).toMatchObject([{ path: "b\ufffdc" }]);
+  });
+
   test.each([
     ["keywrod", "keyword"],
     ["Keyword", "keyword"],

@@ -73,6 +73,7 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
     const decision = [...entries, ...refunds].find(({ subject }) => subject === requestId);
     const token = tokenSpendingOf(postgres, known.organizationId, decision?.tokenId);
     const charged = before.get(known.organizationId);
+    const last = charged && { entryId: entries.at(-1)?.subject };
     return [
       {
         ...(stored && { stored }),
@@ -81,11 +82,8 @@ export function decideInModel(postgres: PostgresModel, settlements: readonly Set
         ...known,
         isNew: fresh.has(requestId),
         reversed,
-        ...(charged && { before: charged }),
-        balance: {
-          ...balanceOf(postgres, known.organizationId),
-          ...(charged && { entryId: entries.at(-1)?.subject }),
-        },
+        ...(charged && { before: { ...charged, ...last } }),
+        balance: { ...balanceOf(postgres, known.organizationId), ...last },
       },
     ];
   });
