@@ -299,8 +299,8 @@ function examineClocks(aheadMs: Record<string, number | undefined>): Finding[] {
   if (known.length === 0) return [];
   const times = [0, ...known.map(({ ms }) => ms)];
   const differenceMs = Math.round(Math.max(...times) - Math.min(...times));
-  const names = ["this machine", ...known.map(({ name }) => name)];
-  const found = `${names.slice(0, -1).join(", ")} and ${names.at(-1)} differ by ${differenceMs} ms at most`;
+  const names = new Intl.ListFormat("en-GB").format(["this machine", ...known.map(({ name }) => name)]);
+  const found = `${names} differ by ${differenceMs} ms at most`;
   if (differenceMs <= clockDifferenceMaxMs) return [ok("clocks", found)];
   return [warning("clocks", found, "Synchronize the clocks of all machines (NTP).")];
 }

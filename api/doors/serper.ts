@@ -58,7 +58,8 @@ function write({ results }: SearchResponseBody, part: Part) {
   const [answerBox] = ofType(results, "answer_box", "featured_snippet");
   const [panel] = ofType(results, "knowledge_graph");
   // Adapters put the website first, under the panel's title. An entity without one begins with its sources.
-  const website = panel?.siteLinks.at(0)?.title === panel?.title ? panel?.siteLinks.at(0)?.url : undefined;
+  const [first] = panel?.siteLinks ?? [];
+  const website = first?.title === panel?.title ? first?.url : undefined;
   return {
     ...(answerBox && { answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url } }),
     ...(panel && {

@@ -37,8 +37,8 @@ export const ofSuggestions = { keyPrefix: "pages:suggestions:", requestsMax: 300
 
 /**
  * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
- * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it. A session that
- * only searches has a window of its token's own, for the same reason.
+ * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it. Sessions
+ * that only search share another window, for the same reason.
  */
 export class PageWindow {
   readonly #window: CountedWindow;
@@ -51,7 +51,8 @@ export class PageWindow {
 
   /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
   async take(caller: Caller): Promise<void> {
-    const retryAfterMs = await this.#window.take(onlyTokenOf(caller) ?? caller.organizationId);
+    const { organizationId } = caller;
+    const retryAfterMs = await this.#window.take(onlyTokenOf(caller) ? `${organizationId}:search` : organizationId);
     if (retryAfterMs === undefined) return;
     throw new CallerError("rate_limited", {
       reason: "pages",
