@@ -83,6 +83,73 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
+const failing = `
+import sys
+sys.path.insert(0, sys.argv[2])
+from serpmill import Serpmill
+
+client = Serpmill("smk_a", sys.argv[1])
+
+def requests():
+    yield {"keyword": "a"}
+    if sys.argv[3] == "source":
+        raise RuntimeError("lost the list")
+    yield {"keyword": "b"}
+
+def key(request, index):
+    return "first" if index == 0 else str(1 / 0)
+
+try:
+    for outcome in client.search_many(requests(), in_flight_max=2, idempotency_key=key):
+        print(outcome.index, outcome.answer is not None)
+except Exception as error:
+    print(error)
+`;
+
+test.skipIf(withoutPython !== "").each([
+  ["source", "lost the list"],
+  ["key", "division by zero"],
+])(`what the caller's %s raises starts no more searches, and those that run are still yielded`, async (from, error) => {
+  const server = await listen((_, response) => void setTimeout(() => response.end('{"results":[]}'), 300));
+  open.push(server);
+  const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", failing, server.url, source, from]);
+  expect(stdout).toBe(`0 True\n${error}\n`);
+});
+
+const stopping = `
+import sys
+sys.path.insert(0, sys.argv[2])
+from serpmill import Serpmill, SerpmillError
+
+client = Serpmill("smk_a", sys.argv[1])
+try:
+    for outcome in client.search_many([{"keyword": k} for k in "abcd"], in_flight_max=2):
+        print(outcome.error.code if outcome.error else "answered")
+except SerpmillError as error:
+    print(error.code)
+`;
+
+test.skipIf(withoutPython !== "")(
+  `a search that waits for the rate window does not start once none of the rest can succeed${withoutPython}`,
+  async () => {
+    let requests = 0;
+    const refusal = '{"requestId":"req_1","error":{"code":"unauthenticated","message":"","details":{}}}';
+    const server = await listen((_, response) => {
+      requests += 1;
+      if (requests === 2) setTimeout(() => response.writeHead(401).end(refusal), 300);
+      else response.writeHead(200, { ratelimit: '"default";r=0;t=3600' }).end('{"results":[]}');
+    });
+    open.push(server);
+    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", stopping, server.url, source]);
+    const [first, second, ...rest] = stdout.trimEnd().split("\n");
+    expect([[first, second].toSorted(), rest, requests]).toEqual([
+      ["answered", "unauthenticated"],
+      ["unauthenticated"],
+      2,
+    ]);
+  },
+);
+
 const refused = `
 import pickle, sys
 sys.path.insert(0, sys.argv[1])

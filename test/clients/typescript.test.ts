@@ -180,6 +180,29 @@ test("when the credit is used up, no further search starts, and the rest of the 
   expect({ paid, asked }).toEqual({ paid: 2, asked: 3 });
 });
 
+test.each(["source", "idempotencyKey"])(
+  "what the caller's %s throws starts no more searches, and those that run are still yielded",
+  async (from) => {
+    const { client } = await clientOf();
+    const fail = () => {
+      throw new Error("lost the list");
+    };
+    function* requests(): Generator<SearchRequest> {
+      yield { keyword: "sandbox:slow=300" };
+      if (from === "source") fail();
+      yield { keyword: "tea" };
+    }
+    const idempotencyKey = (_: SearchRequest, index: number) => (index > 0 ? fail() : "first");
+    const answers: number[] = [];
+    const all = async () => {
+      const options = { inFlightMax: 2, ...(from === "idempotencyKey" && { idempotencyKey }) };
+      for await (const { index, answer } of client.searchMany(requests(), options)) if (answer) answers.push(index);
+    };
+    await expect(all()).rejects.toThrow("lost the list");
+    expect(answers).toEqual([0]);
+  },
+);
+
 test("a caller that leaves the loop ends the searches that run", async () => {
   const held: ServerResponse[] = [];
   const server = await listen((_, response) => {

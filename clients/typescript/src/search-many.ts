@@ -18,7 +18,10 @@ type Ended<Answer> = { request: SearchRequest; index: number } & (
   | { error: SerpmillError; answer?: never }
 );
 
-type Taken = IteratorResult<SearchRequest, void>;
+/** The next search with its key; no request after the last one. */
+type Taken = { request?: SearchRequest; key?: { idempotencyKey: string } };
+/** What the caller's code threw, or threw about its values. With the index if a search had begun. */
+type Failed = { failure: unknown; index?: number };
 
 /** How one of many searches ended. `index` is the request's position, from 0; `progress` is how many have ended by now. */
 export type ManyOutcome<Answer> = Ended<Answer> & { progress: { done: number; failed: number; inFlight: number } };
@@ -27,7 +30,7 @@ export type ManyOutcome<Answer> = Ended<Answer> & { progress: { done: number; fa
  * Runs searches, a few at once, and yields each as it ends, also one that fails. It starts none while the rate window is used
  * up. When none of the rest could succeed, it starts no more, yields those that run, and throws the error.
  * @throws {SerpmillError} if the caller aborts, the token is not valid, the plan has no searches, or, unless the caller gives
- * the keys, the credit is used up.
+ * the keys, the credit is used up. What the source of the requests or `idempotencyKey` throws.
  */
 export async function* searchMany<Answer>(
   search: (request: SearchRequest, options: CallOptions) => PendingAnswer<Answer>,
@@ -38,53 +41,57 @@ export async function* searchMany<Answer>(
   const window = new RateWindow();
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
-  const run = async (request: SearchRequest, index: number): Promise<Ended<Answer>> => {
+  const run = async (request: SearchRequest, index: number, key?: CallOptions): Promise<Ended<Answer> | Failed> => {
     window.count();
-    const key = idempotencyKey && { idempotencyKey: idempotencyKey(request, index) };
     try {
       const reply = await search(request, { ...options, ...key, signal }).withResponse();
       window.read(reply.headers, index + 1);
       return { request, index, answer: reply.data };
     } catch (error) {
       if (error instanceof SerpmillError) return { request, index, error };
-      throw error;
+      return { failure: error, index };
     }
   };
   const take = async (): Promise<Taken> => {
-    const next = await source.next();
-    if (!next.done) await pause(window.waitMs(), signal);
-    return next;
+    const { done, value: request } = await source.next();
+    if (done) return {};
+    const key = idempotencyKey && { idempotencyKey: idempotencyKey(request, started) };
+    await pause(window.waitMs(), signal);
+    return { request, ...(key && { key }) };
   };
 
-  const running = new Map<number, Promise<Ended<Answer>>>();
+  const running = new Map<number, Promise<Ended<Answer> | Failed>>();
   const progress = { done: 0, failed: 0, inFlight: 0 };
   let started = 0;
-  let taking: Promise<Taken> | undefined;
+  let taking: Promise<Taken | Failed> | undefined;
   let isLast = false;
-  let fatal: SerpmillError | undefined;
+  let fatal: Failed | undefined;
   try {
     while (!isLast || running.size > 0) {
-      if (!isLast && running.size < inFlightMax) taking ??= take();
-      const pending: Promise<Ended<Answer> | Taken>[] = [...running.values()];
+      if (!isLast && running.size < inFlightMax) taking ??= take().catch((failure: unknown) => ({ failure }));
+      const pending: Promise<Ended<Answer> | Taken | Failed>[] = [...running.values()];
       if (taking && !isLast) pending.push(taking);
       const first = await Promise.race(pending);
-      if (!("index" in first)) {
-        taking = undefined;
-        if (first.done) isLast = true;
-        else running.set(started, run(first.value, started++));
+      if ("index" in first) running.delete(first.index);
+      else taking = undefined;
+      if ("failure" in first) {
+        [fatal, isLast] = [fatal ?? first, true];
         continue;
       }
-      running.delete(first.index);
+      if (!("index" in first)) {
+        if (first.request) running.set(started, run(first.request, started++, first.key));
+        else isLast = true;
+        continue;
+      }
       if (first.error && endsAll(first.error, idempotencyKey !== undefined))
-        [fatal, isLast] = [fatal ?? first.error, true];
+        [fatal, isLast] = [fatal ?? { failure: first.error }, true];
       progress.done += 1;
       progress.failed += first.error ? 1 : 0;
       yield { ...first, progress: { ...progress, inFlight: running.size } };
     }
-    if (fatal) throw fatal;
+    if (fatal) throw fatal.failure;
   } finally {
     stop.abort();
-    taking?.catch(() => undefined);
     void source.return().catch(() => undefined); // A source that waits for its next request returns only afterwards.
   }
 }

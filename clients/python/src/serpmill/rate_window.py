@@ -13,20 +13,26 @@ class RateWindow:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
         self._started = 0
         self._left = float("inf")
         self._ends_at = 0.0
 
-    def wait_and_count(self, cancelled: threading.Event) -> None:
-        """Waits while the window is used up, and counts a search that starts now."""
-        while not cancelled.is_set():
+    def stop(self) -> None:
+        """From now on no search may start."""
+        self._stopped.set()
+
+    def wait_and_count(self) -> bool:
+        """Waits while the window is used up, and counts a search that starts now. Returns whether it may start."""
+        while not self._stopped.is_set():
             with self._lock:
                 wait_s = 0.0 if self._left > 0 else self._ends_at - time.monotonic()
                 if wait_s <= 0:
                     self._started += 1
                     self._left -= 1
-                    return
-            cancelled.wait(wait_s)
+                    return True
+            self._stopped.wait(wait_s)
+        return False
 
     def read(self, headers: Mapping[str, str], number: int) -> None:
         """Reads the state that the answer to the search with this number has, from 1."""

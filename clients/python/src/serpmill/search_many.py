@@ -40,8 +40,8 @@ class Outcome(Generic[Answer]):
     progress: Progress
 
 
-# What a search brought, or the error that it raised. None ends the searches from another thread.
-Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Any, BaseException]], None]]
+# What a search brought, the error that it raised, or None if it did not start. None ends the searches from another thread.
+Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Any, BaseException, None]], None]]
 
 
 def search_many(
@@ -51,27 +51,40 @@ def search_many(
     ended: Ended,
     has_own_keys: bool,
 ) -> Generator[Outcome[Any], None, None]:
-    """Yields each search as it ends. When none of the rest could succeed, raises the error after those that run."""
+    """Yields each search as it ends. When none of the rest could succeed, raises the error after those that run.
+
+    So does an error of the caller's own code, which has the requests and the keys.
+    """
     cancellations: dict[int, Cancellation] = {}
     window = RateWindow()
 
     def run(request: AnyRequest, index: int, cancellation: Cancellation) -> None:
         try:
-            window.wait_and_count(cancellation.event)
-            reply = search(request, index, cancellation)
-            window.read(reply.headers, index + 1)
-            ended.put((request, index, reply.data))
+            reply = search(request, index, cancellation) if window.wait_and_count() else None
+            if reply:
+                window.read(reply.headers, index + 1)
+            ended.put((request, index, reply.data if reply else None))
         except BaseException as error:
             ended.put((request, index, error))
 
+    fatal: BaseException | None = None
+
+    def stop(error: BaseException) -> None:
+        nonlocal fatal
+        fatal = fatal or error
+        window.stop()
+
     source = enumerate(requests)
-    fatal: SerpmillError | None = None
     is_last = False
     done = failed = 0
     try:
         while True:
-            while not is_last and len(cancellations) < in_flight_max:
-                index, request = next(source, (-1, None))
+            while not is_last and not fatal and len(cancellations) < in_flight_max:
+                try:
+                    index, request = next(source, (-1, None))
+                except Exception as error:
+                    stop(error)
+                    break
                 if request is None:
                     is_last = True
                     break
@@ -84,19 +97,18 @@ def search_many(
                 return
             request, index, result = next_ended
             del cancellations[index]
-            done += 1
             error = result if isinstance(result, SerpmillError) else None
-            if error:
-                failed += 1
-                if _ends_all(error, has_own_keys):
-                    fatal, is_last = fatal or error, True
-            elif isinstance(result, BaseException):
-                raise result
-            answer = None if error else result
-            yield Outcome(request, index, answer, error, Progress(done, failed, len(cancellations)))
+            if isinstance(result, BaseException) and (error is None or _ends_all(error, has_own_keys)):
+                stop(result)
+            if result is None or (isinstance(result, BaseException) and error is None):
+                continue
+            done += 1
+            failed += 1 if error else 0
+            yield Outcome(request, index, None if error else result, error, Progress(done, failed, len(cancellations)))
         if fatal:
             raise fatal
     finally:
+        window.stop()
         for cancellation in cancellations.values():
             cancellation.cancel()
 
