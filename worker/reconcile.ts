@@ -1,4 +1,5 @@
 import type { Context } from "../shared/process/context.ts";
+import { findLocked } from "../shared/credits/decide-batches.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
 import {
   type ComparedBalance,
@@ -10,6 +11,7 @@ import {
 } from "../shared/credits/stored-balances.ts";
 import { judgeSuspectCopies, suspectCopy } from "../shared/credits/ledger-gaps.ts";
 import type { VersionedBalance } from "../shared/credits/ledger.ts";
+import { isLockTimeout } from "../shared/database/transient-errors.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { z } from "zod";
@@ -29,7 +31,17 @@ export type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 export async function reverseUndelivered({ database, redis, metrics, log }: Repairing): Promise<void> {
   const charges = await listUndelivered(database, protocolTimes.undeliveredReversalAfterMs, reversalsPerRunMax);
   if (charges.length === 0) return;
-  for (const reversal of await reverseCharges(database, charges, "undelivered")) {
+  const reversals = await reverseCharges(database, charges, "undelivered").catch(async (error: unknown) => {
+    if (!isLockTimeout(error)) throw error;
+    // An organization that another transaction has locked must not keep the charges of all others. It waits for a later run.
+    const locked = await findLocked(
+      database,
+      charges.map(({ organizationId }) => organizationId),
+    );
+    const unlocked = charges.filter(({ organizationId }) => !locked.has(organizationId));
+    return reverseCharges(database, unlocked, "undelivered");
+  });
+  for (const reversal of reversals) {
     const { organizationId, requestIds } = reversal;
     metrics.reversals.inc({ reason: "undelivered" }, requestIds.length);
     metrics.reversedMils.inc({ reason: "undelivered" }, reversal.mils);

@@ -37,21 +37,25 @@ afterAll(async () => {
   await Promise.all([server.stop(), postgres.drop()]);
 });
 
-/** A charge whose delivery nothing has confirmed for six minutes. */
-async function oldCharge(): Promise<{ balance: () => Promise<number> }> {
+/** A charge whose delivery nothing has confirmed. */
+async function newCharge(): Promise<{ organizationId: string; balance: () => Promise<number> }> {
   const { database } = context;
   const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
   await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
   await decideSettlements(database, [chargeOf(organizationId)]);
-  const age = "update undelivered set charged_at = charged_at - interval '6 minutes'";
-  await asOwner(postgres.url, (owner) => owner.query(age));
   const balance = async () =>
     Number(
       (await database.query("select balance_mils from organizations where id = $1", [organizationId])).rows[0]
         .balance_mils,
     );
-  return { balance };
+  return { organizationId, balance };
 }
+
+/** Makes all charges that are not confirmed six minutes older. */
+const passSixMinutes = () =>
+  asOwner(postgres.url, (owner) =>
+    owner.query("update undelivered set charged_at = charged_at - interval '6 minutes'"),
+  );
 
 async function failuresOf(step: string): Promise<number> {
   const { values } = await context.metrics.maintenanceFailures.get();
@@ -63,12 +67,26 @@ test("a step of maintenance that fails is counted, and stops none behind it", as
   // The first step of each run fails, and the one in front of the reversals.
   await context.redis.set("resync", "not JSON");
   await context.redis.set("workers", "no sorted set");
-  const { balance } = await oldCharge();
+  const { balance } = await newCharge();
+  await passSixMinutes();
   await eventually(async () => (await balance()) === 100);
   await eventually(async () => (await failuresOf("resync")) > 1 && (await failuresOf("heartbeats")) > 0);
   expect(await failuresOf("undelivered")).toBe(0);
   expect((await context.metrics.ledgerDriftMils.get()).values).toHaveLength(1);
   await context.redis.del("resync", "workers");
+});
+
+test("an organization that is locked keeps only its own unconfirmed charges from being reversed", async () => {
+  await asOwner(postgres.url, async (owner) => {
+    const [locked, other] = [await newCharge(), await newCharge()];
+    await owner.query("begin");
+    await owner.query("select from organizations where id = $1 for update", [locked.organizationId]);
+    await passSixMinutes();
+    await eventually(async () => (await other.balance()) === 100);
+    expect(await locked.balance()).toBe(95);
+    await owner.query("commit");
+    await eventually(async () => (await locked.balance()) === 100);
+  });
 });
 
 test("a hold of an organization that Postgres lacks is dropped, its copy of the balance recorded as a gap, and logged once", async () => {
@@ -95,7 +113,8 @@ test("a hold of an organization that Postgres lacks is dropped, its copy of the 
   expect(await redis.exists(keys.record(keyHash))).toBe(0);
   // Two more runs of maintenance find nothing.
   const before = await failuresOf("sweep");
-  const { balance } = await oldCharge();
+  const { balance } = await newCharge();
+  await passSixMinutes();
   await eventually(async () => (await balance()) === 100);
   expect(await failuresOf("sweep")).toBe(before);
   expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
