@@ -200,7 +200,11 @@ class CurrentServer {
   }
 
   watch(pool: pg.Pool): void {
-    pool.on("connect", (client) => void this.#open.add(client));
+    pool.on("connect", (client) => {
+      this.#open.add(client);
+      // Another connection may have met another server since this one was identified.
+      this.#leaveOthers();
+    });
     pool.on("remove", (client) => void this.#open.delete(client));
     pool.on("acquire", (client) => {
       const asking = setInterval(() => void this.#ask(), silentMs);
