@@ -11,12 +11,19 @@ import { askToDelete } from "./stripe-deletions.ts";
 
 /**
  * Sets the terms and switches automatic top-ups on. It also ends a pause.
- * @returns whether there is a card to charge; without one nothing is changed.
+ * @param wasOn whether the payer changes terms of automatic top-ups that are on. Then it does not switch them on again.
+ * @returns why nothing was changed, or `on`.
  */
-export async function switchOn(transaction: Querying, changer: Changer, terms: AutoTopupTerms): Promise<boolean> {
+export async function switchOn(
+  transaction: Querying,
+  changer: Changer,
+  terms: AutoTopupTerms,
+  { wasOn }: { wasOn: boolean },
+): Promise<"on" | "no_card" | "off_meanwhile"> {
   const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
-  if (!known?.card) return false;
+  if (!known?.card) return "no_card";
+  if (wasOn && !known.isOn) return "off_meanwhile";
   const { thresholdMils, amountMils, ceilingMils } = terms;
   await transaction.query(
     `update auto_topups set is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4
@@ -29,7 +36,7 @@ export async function switchOn(transaction: Querying, changer: Changer, terms: A
     before,
     after: { isOn: true, isPaused: false, ...terms },
   });
-  return true;
+  return "on";
 }
 
 /** Why an operator switches automatic top-ups off. The audit trail has no text of people, so it is one of these. */

@@ -112,11 +112,20 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
   };
 }
 
-/** Stores the id of the organization's customer at Stripe, unless it has one. @returns the stored id. */
-export async function keepCustomer(database: Querying, organizationId: string, customerId: string): Promise<string> {
+/**
+ * Stores the id of the organization's customer at Stripe, unless it has another one than the customer that is gone there.
+ * @returns the stored id.
+ */
+export async function keepCustomer(
+  database: Querying,
+  organizationId: string,
+  customerId: string,
+  goneId?: string,
+): Promise<string> {
   await database.query(
-    "insert into auto_topups (organization_id, customer_id) values ($1, $2) on conflict (organization_id) do nothing",
-    [organizationId, customerId],
+    `insert into auto_topups (organization_id, customer_id) values ($1, $2)
+     on conflict (organization_id) do update set customer_id = excluded.customer_id where auto_topups.customer_id = $3`,
+    [organizationId, customerId, goneId],
   );
   const kept = await readAutoTopup(database, organizationId);
   return kept?.customerId ?? customerId;

@@ -35,21 +35,31 @@ export async function beginCard(
     failure: "Stripe did not begin to save a card",
   } as const;
   const { sessionId, url } = await beginSession(context, options, async () => {
-    const customerId = known?.customerId ?? (await createCustomer(stripe, context.database, holder));
-    return createSession(stripe, customerId, holder);
+    const create = (goneId?: string) => createCustomer(stripe, context.database, holder, goneId);
+    const customerId = known?.customerId ?? (await create());
+    return createSession(stripe, customerId, holder).catch(async (error: unknown) => {
+      // The customer was deleted at Stripe, or belongs to the account of other keys. Its card is gone with it.
+      if (stripeErrorFields(error).code !== "resource_missing") throw error;
+      return createSession(stripe, await create(customerId), holder);
+    });
   });
   context.log.info({ organizationId, sessionId }, "card begun");
   return { url };
 }
 
 /** If a second click created a customer meanwhile, that one is used, and this one stays empty. */
-async function createCustomer(stripe: Stripe, database: Context["database"], holder: CardHolder): Promise<string> {
+async function createCustomer(
+  stripe: Stripe,
+  database: Context["database"],
+  holder: CardHolder,
+  goneId: string | undefined,
+): Promise<string> {
   const { organizationId, organizationName: name } = holder;
   const created = await stripe.customers.create(
     { name, metadata: ownerMetadata(organizationId) },
     { idempotencyKey: newId("topup") },
   );
-  return keepCustomer(database, organizationId, created.id);
+  return keepCustomer(database, organizationId, created.id, goneId);
 }
 
 function createSession(stripe: Stripe, customer: string, { organizationId, returnUrl }: CardHolder) {

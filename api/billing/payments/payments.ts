@@ -147,10 +147,14 @@ export function handleTermsForm(parts: PaymentParts, offeredMils: readonly numbe
       const view = await paymentsView(parts, asked, { values: form, problems });
       return parts.account.send(asked, 400, view);
     }
-    const isOn = await changeAccount(parts.database, asked, (transaction, changer) =>
-      switchOn(transaction, changer, terms),
+    // A page from before the payer switched it off must not allow charges again.
+    const wasOn = form.has("was_on");
+    leadBack(
+      asked,
+      await changeAccount(parts.database, asked, (transaction, changer) =>
+        switchOn(transaction, changer, terms, { wasOn }),
+      ),
     );
-    leadBack(asked, isOn ? "on" : "no_card");
   };
 }
 
@@ -271,7 +275,7 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
   const field = (name: string, label: string, mils: number | undefined) =>
     dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
   return html`<form class="form" method="post" action="/billing/auto-topup">
-${organizationField(organizationId)}
+${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}
 <div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
 <div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, "Each time.")}
 ${problemOf(sent.problems, "mils")}</div>
@@ -295,6 +299,7 @@ const done = {
   card_removed: "Card removed, and automatic top-up is off.",
   card_cancelled: "No card was saved.",
   no_card: "Save a card first. Nothing was changed.",
+  off_meanwhile: "Automatic top-up was switched off in the meantime. Nothing was changed.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
 

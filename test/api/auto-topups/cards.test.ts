@@ -96,6 +96,28 @@ test("while Stripe is away, saving a card says that nothing was charged; its eve
   expect(await payer.page()).toContain("···· 0005");
 });
 
+test("a payer whose customer is gone at Stripe saves a card under a new one, which is charged", async () => {
+  const payer = await payerWithCard(service, stub, { creditMils: 0 });
+  stub.cards.customers.delete(payer.customer);
+  const { session } = await payer.enterCard({ last4: "1117" });
+  expect(await payer.page()).toContain("···· 1117");
+  await payer.switchOn();
+  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  expect(stub.cards.paid.at(-1)).toMatchObject({ customer: session.customer });
+});
+
+test("a page from before automatic top-up was switched off changes its terms no more", async () => {
+  const payer = await payerWithCard(service, stub);
+  await payer.switchOn();
+  expect(await payer.page()).toContain('name="was_on"');
+  await payer.send("/off");
+  const terms = { threshold: "6", mils: "10000", ceiling: "50", was_on: "1" };
+  expect((await payer.send("", terms)).headers.get("location")).toBe("/billing/payments?done=off_meanwhile");
+  const page = await payer.page();
+  expect(page).toContain('state">Off</span>');
+  expect(page).not.toContain('name="was_on"');
+});
+
 test("the card of another customer, and of an organization that is unknown, is not saved", async () => {
   const [payer, other] = [await payerWithCard(service, stub), await payerWithCard(service, stub)];
   const { session } = await other.enterCard({ last4: "9999" });

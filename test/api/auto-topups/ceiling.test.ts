@@ -28,7 +28,7 @@ async function payer(terms = usual) {
   const card = { paymentMethodId: `pm_${newId("org").slice(4)}`, brand: "visa", last4: "4242", expires: "4/2030" };
   await inTransaction(service.database, async (transaction) => {
     await saveCard(transaction, { actor, organizationId, requestId: "req" }, { customerId, card });
-    await switchOn(transaction, { actor, organizationId }, terms);
+    await switchOn(transaction, { actor, organizationId }, terms, { wasOn: false });
   });
   return { organizationId, customerId, card };
 }

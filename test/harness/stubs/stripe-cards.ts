@@ -196,5 +196,5 @@ const invalid = (code: string, message: string, status = 400): StripeAnswer => [
   JSON.stringify({ error: { type: "invalid_request_error", code, message } }),
 ];
 
-const missing = (kind: string, id: string, status = 404) =>
+export const missing = (kind: string, id: string, status = 404) =>
   invalid("resource_missing", `No such ${kind}: '${id}'`, status);

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { listen } from "./listen.ts";
-import { metadataIn, StripeCards } from "./stripe-cards.ts";
+import { metadataIn, missing, StripeCards } from "./stripe-cards.ts";
 import type { SeenCall, Session } from "./stripe-objects.ts";
 
 export const stripeKey = "sk_test_canary51Hx9secret";
@@ -98,10 +98,12 @@ export class StripeStub {
     if (ofCards) return ofCards;
     if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
     if (method === "GET") return [200, JSON.stringify(this.#list(fields))];
+    const { customer } = fields;
+    if (customer !== undefined && !this.cards.customers.has(customer)) return missing("customer", customer, 400);
     const session: Session = {
       ...newSession(this.checkoutOrigin),
       mode: fields.mode === "setup" ? "setup" : "payment",
-      customer: fields.customer ?? null,
+      customer: customer ?? null,
       amount_total: Number(fields["line_items[0][price_data][unit_amount]"] ?? 0),
       client_reference_id: fields.client_reference_id ?? null,
       metadata: metadataIn(fields),
