@@ -18,8 +18,8 @@ interface Page {
   status: number;
   title: string;
   body: Html;
-  /** The browser loads the account after this time. */
-  reloadAfterSeconds?: number | undefined;
+  /** The header `Refresh`: after how many seconds the browser loads the page again, or another one. */
+  refresh?: string | undefined;
 }
 
 /** Sends pages with the headers that limit what a browser may do with them. */
@@ -33,9 +33,9 @@ export class PageSender {
     this.#securityPolicy = securityPolicyOf(parts.checkoutOrigin);
   }
 
-  send(request: Request, response: Response, { status, title, body, reloadAfterSeconds }: Page): void {
+  send(request: Request, response: Response, { status, title, body, refresh }: Page): void {
     this.setHeaders(response);
-    if (reloadAfterSeconds !== undefined) response.setHeader("Refresh", `${reloadAfterSeconds}; url=/billing`);
+    if (refresh !== undefined) response.setHeader("Refresh", refresh);
     // The rest of an unread body would be read as the next request, so the connection ends with this answer.
     if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
     const bytes = Buffer.from(htmlDocument(this.#files, title, body));

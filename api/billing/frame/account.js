@@ -12,6 +12,7 @@ const searchField = 'input[type="search"], #search [name="keyword"]';
 let source;
 // The load of a page that is under way.
 let loading;
+let reloading;
 let shownAddress = location.pathname + location.search;
 
 useLink();
@@ -89,7 +90,7 @@ function sendInPlace(event) {
 }
 
 const changed = (page) =>
-  ["[aria-invalid]", '[role="alert"]', 'main [role="status"]:not(#live)', "h1"]
+  ["[aria-invalid], .problem", '[role="alert"]', 'main [role="status"]:not(#live)', "h1"]
     .map((kind) => page.querySelector(kind))
     .find((element) => element);
 
@@ -108,6 +109,7 @@ async function loadPage(address, request, focused) {
   // A form that is on its way is not sent again, and a page that is on its way gives way to the next one.
   if (loading?.isForm) return;
   loading?.abort();
+  clearTimeout(reloading);
   const own = Object.assign(new AbortController(), { isForm: request.method === "POST" });
   loading = own;
   document.querySelector("main").ariaBusy = "true";
@@ -149,8 +151,8 @@ function showPage(page, response, address) {
   }
   shownAddress = location.pathname + location.search;
   follow();
-  const seconds = Number.parseInt(response.headers.get("Refresh"), 10);
-  if (seconds > 0) setTimeout(() => location.replace("/billing"), seconds * 1_000);
+  const [, seconds, target] = /^([1-9]\d*)(?:; url=(.+))?$/.exec(response.headers.get("Refresh")) ?? [];
+  if (seconds) reloading = setTimeout(() => location.replace(target ?? response.url), seconds * 1_000);
 }
 
 function showStatus(text) {

@@ -87,6 +87,7 @@ export function sendErrorPage(
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
   const isPayment = request.path === topUpPath && request.method === "POST";
   const reloads = retrySeconds !== undefined && !isPayment;
+  const reloadAfterSeconds = Math.max(reloadAfterSecondsMin, retrySeconds ?? 0);
   const [title, text] = isPayment ? paymentMessage(error) : messageOf(error);
   const { requestId } = requestScopeOf(response);
   pages.send(request, response, {
@@ -98,7 +99,8 @@ export function sendErrorPage(
       requestId,
       isUnknown: error.code === "not_found" && error.details.reason === undefined,
     }),
-    reloadAfterSeconds: reloads ? Math.max(reloadAfterSecondsMin, retrySeconds) : undefined,
+    // A form is not sent again.
+    refresh: reloads ? `${reloadAfterSeconds}${request.method === "GET" ? "" : "; url=/billing"}` : undefined,
   });
 }
 

@@ -274,11 +274,12 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const { port } = service.redisServer;
     await service.redisServer.stop();
     await person.page.getByText("Updates paused").waitFor();
-    await person.page.goto(`${url}/billing`);
+    await person.page.goto(`${url}/billing/payments`);
     await person.page.getByRole("heading", { name: "Back in a moment" }).waitFor();
     expect(await faultsOf(person, "the service is down")).toEqual([]);
     await service.restartRedis(port);
     await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(person.page.url()).toBe(`${url}/billing/payments`);
   });
 
   test("none of these pages requested anything from elsewhere or violated its policy", () => {
