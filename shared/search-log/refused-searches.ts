@@ -78,7 +78,7 @@ export async function findRefused(
 
 /**
  * Reads the refused searches of an organization, newest first, among the newest 10,000 rows before a request id. `find` is a part of
- * the keyword, or a request id.
+ * the keyword.
  */
 export async function readRefused(
   database: Database,
@@ -99,7 +99,7 @@ export async function readRefused(
        order by at desc, request_id desc limit $7) r
      left join tokens t on t.id = r.token_id
      where ($4::text is null or r.token_id = $4)
-       and ($5::text is null or r.request_id = $5 or position(lower($5) in lower(r.query ->> 'keyword')) > 0)
+       and ($5::text is null or position(lower($5) in lower(r.query ->> 'keyword')) > 0)
      order by r.at desc, r.request_id desc limit $6`,
     [
       organizationId,

@@ -51,7 +51,7 @@ export const isNarrowed = (view: HistoryView) => isFinding(view) || view.from !=
 const dayMs = 86_400_000;
 const midnightOf = (day: string) => new Date(`${day}T00:00Z`);
 
-export const isRequestId = (find: string | undefined) => requestId.safeParse(find).success;
+export const isRequestId = (find: string | undefined): find is string => requestId.safeParse(find).success;
 
 /** The time span of a view's days. A request id is found on whatever day. */
 export const spanOf = ({ find, from, to }: HistoryView): TimeSpan =>
@@ -128,7 +128,7 @@ export async function readEntries(
 ): Promise<FoundSearches> {
   const { filter, find, tokenId, before } = view;
   const span = spanOf(view);
-  if (find !== undefined && isRequestId(find)) {
+  if (isRequestId(find)) {
     const found = await withSearches(
       database,
       organizationId,

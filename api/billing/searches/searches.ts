@@ -3,7 +3,7 @@ import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { type FoundSearches, scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
-import { type LoggedRefusal, readRefused } from "../../../shared/search-log/refused-searches.ts";
+import { findRefused, type LoggedRefusal, readRefused } from "../../../shared/search-log/refused-searches.ts";
 import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
@@ -108,6 +108,12 @@ async function readRefusedPage(
   organizationId: string,
   view: HistoryView,
 ): Promise<History> {
+  const { find, tokenId } = view;
+  if (isRequestId(find)) {
+    const sought = await orPostgresUnavailable(findRefused(database, find, organizationId));
+    const refused = sought && (tokenId ?? sought.tokenId) === sought.tokenId ? [sought] : [];
+    return { view, days: new Map(), entries: [], refused, older: undefined, isCutShort: false };
+  }
   const wanted = { ...view, ...spanOf(view), limit: entriesPerPage + 1 };
   const read = longReads.run(() => readRefused(database, organizationId, wanted));
   const found = await orPostgresUnavailable(read);
