@@ -201,7 +201,7 @@ function countPayable({ provider, calls }: Trace, { depth }: Query): number {
  * result. If the holder dies, its lease expires within two seconds and one of the waiting workers takes over. If the
  * holder's flight has lost its callers, it hands the lease over at once, and its own calls that were sent end without being
  * shared.
- * @returns a function that never throws and returns by the deadline of its flight.
+ * @returns a function that returns by the deadline of its flight, and throws only what is a defect of the engine.
  */
 function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (flight: Flight) => Promise<FlightResult> {
   const { redis, clock, log, metrics } = context;
@@ -239,7 +239,11 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
     };
     disconnected.addEventListener("abort", handOver, { once: true });
     if (disconnected.aborted) handOver();
-    const result = await callProviders(flight, token);
+    const result = await callProviders(flight, token).catch((defect: unknown) => {
+      // Otherwise the lease would be renewed until this process ends, and every equal search would wait for it.
+      handOver();
+      throw defect;
+    });
     disconnected.removeEventListener("abort", handOver);
     // In the background, so that publishing adds nothing to the time of this search.
     if (!disconnected.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);

@@ -101,6 +101,14 @@ describe("equal searches of several workers", () => {
     expect(await long).toMatchObject({ ok: true, from: "provider" });
   });
 
+  test("are searched again after a defect of the engine, which one of them met", async () => {
+    const defective = { search: () => Promise.reject(new Error("a defect")) };
+    const one = await openWorkerEngine(defective, { REDIS_URL: redisServer.url });
+    await expect(one.search()).rejects.toThrow("a defect");
+    google.otherwise = answerOf();
+    expect(await (await openEngine()).search()).toMatchObject({ ok: true, from: "provider" });
+  });
+
   test("take over the flight of a search whose caller disconnects", async () => {
     const [one, other] = await openTwo();
     const caller = new AbortController();
