@@ -34,7 +34,8 @@ export async function waitUntilWorkerIsSeen(apiOpsUrl: string): Promise<void> {
     /^workers_reporting [1-9]/m.test(
       await (await fetch(`${apiOpsUrl}/metrics`, { signal: AbortSignal.timeout(requestTimeoutMs) })).text(),
     );
-  while (!(await isSeen())) {
+  // A request may fail while the machine is busy with the start.
+  while (!(await isSeen().catch(() => false))) {
     if (performance.now() > giveUpAtMs) throw new Error(`The API sees no worker after ${workerWaitMsMax / 1_000} s.`);
     await sleep(workerPollMs);
   }

@@ -84,7 +84,11 @@ test("it prints what npm start prints, the line of curl works, and API and worke
   };
   const program = "local/welcome.ts";
   expect(welcome.command).toEqual(["node", program]);
-  const print = async () => (await run(program, args, env)).stdout;
+  const print = async () => {
+    const { exitCode, stdout, stderr } = await run(program, args, env);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+    return stdout;
+  };
 
   const text = await print();
   const token = (await readFile(tokenFile, "utf8")).trim();

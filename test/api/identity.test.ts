@@ -65,7 +65,7 @@ test("a token in use is looked up again before its next request", async () => {
 
 test("of many 401s in a second some come a quarter of a second late, so that a flood of tokens is slow", async () => {
   const durationsMs = await Promise.all(
-    Array.from({ length: 1_000 }, async () => {
+    Array.from({ length: 300 }, async () => {
       const sentAtMs = performance.now();
       expect(await service.usage(newToken())).toMatchObject({ status: 401 });
       return performance.now() - sentAtMs;

@@ -30,7 +30,7 @@ const forms = [
 ];
 
 async function start(given: Partial<Given> = {}) {
-  const api = await AnsweringApi.start({ body, ...given });
+  const api = await AnsweringApi.start({ body, deliveryMs: 600_000, ...given });
   closings.push(() => api.stop());
   return api;
 }

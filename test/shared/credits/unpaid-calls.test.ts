@@ -39,7 +39,9 @@ test("beyond the budget searches are refused until it has drained, which it does
   expect(await outcomeOf(organizationId)).toBe("held");
   await end(organizationId, { calls: 8, tokenId: "three" });
   const refused = await admit(redis, request(organizationId));
-  expect(refused).toMatchObject({ outcome: "unpaid_calls", window: { used: 1 } });
+  expect(refused).toMatchObject({ outcome: "unpaid_calls" });
+  // 0 if the minute of the search before has ended.
+  expect(refused.window.used).toBeLessThanOrEqual(1);
   // Six calls too many take six minutes.
   const retryAfterMs = refused.outcome === "unpaid_calls" ? refused.retryAfterMs : 0;
   expect(retryAfterMs).toBeGreaterThan(hourMs / 10 - 60_000);

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type LogLine, RunningProcess } from "../../harness/processes/process.ts";
 import { openThrottles } from "../../../shared/process/log-trouble.ts";
@@ -89,8 +90,9 @@ test.each(["api", "worker"])(
     service.redisServer.kill("SIGKILL");
     await service.until(async () => process.lines.some(({ msg = "" }) => msg.startsWith("error on the Redis")));
     await service.restartRedis(port);
+    const closed = once(process.child, "close");
     process.kill("SIGUSR2");
-    await service.until(async () => process.hasEnded);
+    await closed;
     expect(process.child.exitCode).toBe(1);
     expect(textOf(process)).toEqual([]);
     const logged = (msg: string) => process.lines.filter((line) => line.msg === msg);
@@ -111,8 +113,9 @@ test.each(["api", "worker"])(
 test("an unhandled rejection ends the process with 1, as its last line says", async () => {
   const process = start("worker");
   await process.line("started");
+  const closed = once(process.child, "close");
   process.kill("SIGHUP");
-  await service.until(async () => process.hasEnded);
+  await closed;
   expect(process.child.exitCode).toBe(1);
   expect(textOf(process)).toEqual([]);
   expect(process.lines.at(-1)).toMatchObject({

@@ -71,9 +71,9 @@ test("spans that a collector does not take are dropped beyond a bound, and count
   const spans = tracing.resume(sampled);
   for (let added = 0; added < 5_000; added += 1) spans?.add("queue", performance.now(), {});
   expect(await counts()).toEqual({ exported: 0, failed: 0, dropped: 904 });
-  const stoppedAtMs = performance.now();
   await close();
-  expect(performance.now() - stoppedAtMs).toBeLessThan(4_000);
+  // The requests to the collector have not even failed yet.
+  expect(await counts()).toMatchObject({ failed: 0 });
 });
 
 test("spans that were lost with a collector are counted, and the next ones arrive", async () => {
