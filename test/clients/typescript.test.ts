@@ -180,6 +180,29 @@ test("when the credit is used up, no further search starts, and the rest of the 
   expect({ paid, asked }).toEqual({ paid: 2, asked: 3 });
 });
 
+test("an answer of another server ends many searches if it comes first, and later only its own", async () => {
+  const replies: [number, string][] = [];
+  const server = await listen((_, response) => {
+    const [status, body] = replies.shift() ?? [200, '{"results":[]}'];
+    response.writeHead(status).end(body);
+  });
+  open.push(server);
+  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const requests = ["a", "b", "c"].map((keyword) => ({ keyword }));
+  const codesOf = async () => {
+    const codes = [];
+    for await (const { error } of client.searchMany(requests, { inFlightMax: 1 })) codes.push(error?.code);
+    return codes;
+  };
+  replies.push([200, '{"results":[]}'], [403, "<html>blocked</html>"]);
+  expect(await codesOf()).toEqual([undefined, "unexpected_reply", undefined]);
+  for (const code of ["unexpected_reply", "not_found"]) {
+    replies.push([404, JSON.stringify({ requestId: "req_1", error: { code, message: "", details: {} } })]);
+    expect(await errorOf(codesOf())).toMatchObject({ code });
+    expect(replies).toEqual([]);
+  }
+});
+
 test.each(["source", "idempotencyKey"])(
   "what the caller's %s throws starts no more searches, and those that run are still yielded",
   async (from) => {

@@ -83,7 +83,8 @@ export async function* searchMany<Answer>(
         else isLast = true;
         continue;
       }
-      if (first.error && endsAll(first.error, idempotencyKey !== undefined))
+      const hasAnswers = progress.done > progress.failed;
+      if (first.error && endsAll(first.error, { hasOwnKeys: idempotencyKey !== undefined, hasAnswers }))
         [fatal, isLast] = [fatal ?? { failure: first.error }, true];
       progress.done += 1;
       progress.failed += first.error ? 1 : 0;
@@ -100,10 +101,14 @@ async function* iterate<Item>(items: Iterable<Item> | AsyncIterable<Item>): Asyn
   yield* items;
 }
 
-/** Without credit the searches can still succeed that an earlier run paid under the caller's own keys. */
-const endsAll = ({ code, details }: SerpmillError, hasOwnKeys: boolean) =>
-  ["aborted", "unauthenticated", "unexpected_reply"].includes(code) ||
-  (code === "out_of_credits" && !hasOwnKeys) ||
+/**
+ * Without credit the searches can still succeed that an earlier run paid under the caller's own keys. What another server or a
+ * wrong path would answer ends them only if no search was answered: then it is about this one search.
+ */
+const endsAll = ({ code, details }: SerpmillError, given: { hasOwnKeys: boolean; hasAnswers: boolean }) =>
+  ["aborted", "unauthenticated"].includes(code) ||
+  (["unexpected_reply", "not_found", "method_not_allowed"].includes(code) && !given.hasAnswers) ||
+  (code === "out_of_credits" && !given.hasOwnKeys) ||
   (code === "plan_required" && !("maxDepth" in details));
 
 /** What is left of the organization's rate window, as the newest answer told it, less what was started since. */

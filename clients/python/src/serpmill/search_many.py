@@ -98,7 +98,7 @@ def search_many(
             request, index, result = next_ended
             del cancellations[index]
             error = result if isinstance(result, SerpmillError) else None
-            if isinstance(result, BaseException) and (error is None or _ends_all(error, has_own_keys)):
+            if isinstance(result, BaseException) and (error is None or _ends_all(error, has_own_keys, done > failed)):
                 stop(result)
             if result is None or (isinstance(result, BaseException) and error is None):
                 continue
@@ -113,9 +113,11 @@ def search_many(
             cancellation.cancel()
 
 
-def _ends_all(error: SerpmillError, has_own_keys: bool) -> bool:
+def _ends_all(error: SerpmillError, has_own_keys: bool, has_answers: bool) -> bool:
     if error.code == "plan_required":
         return "maxDepth" not in error.details
     if error.code == "out_of_credits":  # Those can still succeed that an earlier run paid under the caller's own keys.
         return not has_own_keys
-    return error.code in ("aborted", "unauthenticated", "unexpected_reply")
+    if error.code in ("unexpected_reply", "not_found", "method_not_allowed"):
+        return not has_answers  # Otherwise it is about this one search, and not about the address.
+    return error.code in ("aborted", "unauthenticated")
