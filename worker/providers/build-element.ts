@@ -102,6 +102,21 @@ export function joinLines(lines: readonly string[]): string {
   return joined;
 }
 
+const day = String.raw`\d{1,2}\.?`;
+const month = String.raw`\p{L}{3,12}\.?`;
+const year = String.raw`(?:19|20)\d\d`;
+/** `3 days ago — `, `Apr 1, 2013 — `, `1 abr 2013 ... `: Google puts the date before the snippet, its custom search with dots. */
+const leadingDate = new RegExp(
+  `^(\\d{1,2} (?:minute|hour|day|week|month|year)s? ago|${month} ${day}, ${year}|${day} (?:de )?${month},?(?: de)? ${year}|${year}年\\d{1,2}月\\d{1,2}日|${year}/\\d\\d?/\\d\\d?|${year}\\. ?\\d\\d?\\. ?\\d\\d?\\.|\\d\\d?[./]\\d\\d?[./]${year}) +(?:[—–·…]|\\.\\.\\.) +`,
+  "u",
+);
+
+/** The date that stands before a snippet, and the snippet without it; "" if none does. */
+export function splitLeadingDate(snippet: string): { date: string; text: string } {
+  const [before = "", date = ""] = leadingDate.exec(snippet) ?? [];
+  return { date, text: snippet.slice(before.length) };
+}
+
 /** Whether a text ends with a punctuation mark or a symbol. */
 export function isPunctuated(text: string): boolean {
   return /[\p{P}\p{S}]$/u.test(text.slice(-2));

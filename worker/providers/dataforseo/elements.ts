@@ -1,4 +1,12 @@
-import { buildElement, joinLines, joinWithDots, ratingText, type RawElement, type RawLink } from "../build-element.ts";
+import {
+  buildElement,
+  joinLines,
+  joinWithDots,
+  ratingText,
+  type RawElement,
+  type RawLink,
+  splitLeadingDate,
+} from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import type { Element } from "../provider.ts";
 import { isOnGoogle, plainText } from "../sanitize.ts";
@@ -116,12 +124,13 @@ function providerRankOf(item: Item): { providerRank?: number } {
 function readCommonFields(item: Item): RawElement & { title: string } {
   const title = firstText(item, "title");
   const featured = firstText(item, "featured_title");
+  const { date, text } = splitLeadingDate(firstText(item, "description", "snippet"));
   return {
     title: title || featured,
     url: firstText(item, "url"),
     // `10+ reactions  ·  1 year ago`
     breadcrumb: firstText(item, "breadcrumb").replaceAll(/[ \u00a0]{2,}/g, " "),
-    description: firstText(item, "description", "snippet") || joinWithDots(...toTexts(item["text"])),
+    description: text || joinWithDots(...toTexts(item["text"])),
     top: [
       title && featured,
       formatRating(item),
@@ -129,7 +138,7 @@ function readCommonFields(item: Item): RawElement & { title: string } {
       ...formatPrices(item),
       firstText(item, "subtitle"),
       firstText(item, "source"),
-      ...linesBeforeSnippet(item),
+      ...linesBeforeSnippet(item, date),
     ],
     bottom: [
       ...splitAtDots(firstText(item, "extended_snippet")),
@@ -147,9 +156,11 @@ function reviewsText(item: Item): string {
   return formatRating(item).endsWith(text) ? "" : text;
 }
 
-function linesBeforeSnippet(item: Item): string[] {
-  const preSnippet = firstText(item, "pre_snippet");
-  if (preSnippet !== "") return splitAtDots(preSnippet).map(formatTime);
+/** @param shownDate the date that the snippet itself begins with: shown in place of the same one as a point in time. */
+function linesBeforeSnippet(item: Item, shownDate: string): string[] {
+  const lines = splitAtDots(firstText(item, "pre_snippet"));
+  if (shownDate !== "") return [...new Set([...lines.filter((line) => formatTime(line) === line), shownDate])];
+  if (lines.length > 0) return lines.map(formatTime);
   // Where the breadcrumb has an age, as of a post, DataForSEO counts the timestamp back from the time of its call.
   return firstText(item, "breadcrumb").includes("·") ? [] : [formatDate(item)];
 }

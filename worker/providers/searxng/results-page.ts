@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ResultType } from "../../../shared/results.ts";
-import { buildElement } from "../build-element.ts";
+import { buildElement, splitLeadingDate } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import { toFields } from "../read-rows.ts";
 
@@ -76,15 +76,6 @@ const typesByTemplate = new Map<string, ResultType>([
   ["map.html", "local_pack"],
 ]);
 
-const day = String.raw`\d{1,2}\.?`;
-const month = String.raw`\p{L}{3,12}\.?`;
-const year = String.raw`(?:19|20)\d\d`;
-/** `3 days ago — `, `Apr 1, 2013 — `, `1 abr 2013 ... `: Google puts the date before the snippet, its custom search with dots. */
-const leadingDate = new RegExp(
-  `^(\\d{1,2} (?:minute|hour|day|week|month|year)s? ago|${month} ${day}, ${year}|${day} (?:de )?${month},?(?: de)? ${year}|${year}年\\d{1,2}月\\d{1,2}日|${year}/\\d\\d?/\\d\\d?|${year}\\. ?\\d\\d?\\. ?\\d\\d?\\.|\\d\\d?[./]\\d\\d?[./]${year}) +(?:[—–·…]|\\.\\.\\.) +`,
-  "u",
-);
-
 const isoTime = /^(\d{4}-\d\d-\d\d)[T ].*$/;
 
 /** The names of the engines that were asked. */
@@ -133,12 +124,12 @@ function hasContent({ title, url, content, engine }: Row): boolean {
 }
 
 function rowElement(result: Row): Element {
-  const date = leadingDate.exec(result.content);
+  const { date, text } = splitLeadingDate(result.content);
   return buildElement(typesByTemplate.get(result.template) ?? "other", {
     title: result.title,
     url: result.url,
-    description: date === null ? result.content : result.content.slice(date[0].length),
-    top: [result.price, date?.[1] ?? (result.publishedDate || result.pubdate).replace(isoTime, "$1")],
+    description: text,
+    top: [result.price, date || (result.publishedDate || result.pubdate).replace(isoTime, "$1")],
     bottom: [result.author, result.length, result.views, result.metadata],
   });
 }

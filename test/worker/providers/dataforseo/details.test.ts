@@ -120,6 +120,17 @@ test("a word has its meanings, and reviews of a place their numbers", () => {
   ]);
 });
 
+test.each([
+  ["10/22/2025 00:00:00", ["Oct 22, 2025"]],
+  ["Ann · 10/22/2025 00:00:00", ["Ann", "Oct 22, 2025"]],
+  ["Oct 22, 2025", ["Oct 22, 2025"]],
+  [null, ["Oct 22, 2025"]],
+])("a date before the snippet is shown once, above it: %j", (pre_snippet, top) => {
+  const dated = { description: "Oct 22, 2025 — A pump.", timestamp: "2025-10-22 00:00:00 +00:00", pre_snippet };
+  const [found] = elementsOf({ type: "organic", title: "a", url: "https://a.example/", ...dated });
+  expect(found).toMatchObject({ description: "A pump.", richSnippet: { top } });
+});
+
 test("a date is a day, an age stays one, and no text has two spaces", () => {
   const organic = { type: "organic", title: "a", url: "https://a.example/" };
   const found = elementsOf(
