@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { addAbortListener } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
@@ -237,14 +238,12 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
       stopRenewing();
       void releaseWithoutResult(redis, fingerprint, token).catch(failed);
     };
-    disconnected.addEventListener("abort", handOver, { once: true });
-    if (disconnected.aborted) handOver();
+    const listening = addAbortListener(disconnected, handOver);
     const result = await callProviders(flight, token).catch((defect: unknown) => {
-      // Otherwise the lease would be renewed until this process ends, and every equal search would wait for it.
-      handOver();
+      handOver(); // Otherwise the lease would be renewed, and equal searches would wait for it, until this process ends.
       throw defect;
     });
-    disconnected.removeEventListener("abort", handOver);
+    listening[Symbol.dispose]();
     // In the background, so that publishing adds nothing to the time of this search.
     if (!disconnected.aborted) void publish(flight, token, result).catch(failed).finally(stopRenewing);
     return result;

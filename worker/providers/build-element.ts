@@ -112,9 +112,9 @@ const leadingDate = new RegExp(
 );
 
 /** The date that stands before a snippet, and the snippet without it; "" if none does. */
-export function splitLeadingDate(snippet: string): { date: string; text: string } {
+export function splitLeadingDate(snippet: string): { date: string; rest: string } {
   const [before = "", date = ""] = leadingDate.exec(snippet) ?? [];
-  return { date, text: snippet.slice(before.length) };
+  return { date, rest: snippet.slice(before.length) };
 }
 
 /** Whether a text ends with a punctuation mark or a symbol. */

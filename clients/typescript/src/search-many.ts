@@ -20,8 +20,9 @@ type Ended<Answer> = { request: SearchRequest; index: number } & (
 
 /** The next search with its key; no request after the last one. */
 type Taken = { request?: SearchRequest; key?: { idempotencyKey: string } };
-/** What the caller's code threw, or threw about its values. With the index if a search had begun. */
-type Failed = { failure: unknown; index?: number };
+/** What the caller's code threw, or what was thrown about its values. */
+type Failed = { failure: unknown };
+type Run<Answer> = Ended<Answer> | (Failed & { index: number });
 
 /** How one of many searches ended. `index` is the request's position, from 0; `progress` is how many have ended by now. */
 export type ManyOutcome<Answer> = Ended<Answer> & { progress: { done: number; failed: number; inFlight: number } };
@@ -41,7 +42,7 @@ export async function* searchMany<Answer>(
   const window = new RateWindow();
   const stop = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
-  const run = async (request: SearchRequest, index: number, key?: CallOptions): Promise<Ended<Answer> | Failed> => {
+  const run = async (request: SearchRequest, index: number, key?: CallOptions): Promise<Run<Answer>> => {
     window.count();
     try {
       const reply = await search(request, { ...options, ...key, signal }).withResponse();
@@ -60,7 +61,7 @@ export async function* searchMany<Answer>(
     return { request, ...(key && { key }) };
   };
 
-  const running = new Map<number, Promise<Ended<Answer> | Failed>>();
+  const running = new Map<number, Promise<Run<Answer>>>();
   const progress = { done: 0, failed: 0, inFlight: 0 };
   let started = 0;
   let taking: Promise<Taken | Failed> | undefined;
@@ -69,7 +70,7 @@ export async function* searchMany<Answer>(
   try {
     while (!isLast || running.size > 0) {
       if (!isLast && running.size < inFlightMax) taking ??= take().catch((failure: unknown) => ({ failure }));
-      const pending: Promise<Ended<Answer> | Taken | Failed>[] = [...running.values()];
+      const pending: Promise<Run<Answer> | Taken | Failed>[] = [...running.values()];
       if (taking && !isLast) pending.push(taking);
       const first = await Promise.race(pending);
       if ("index" in first) running.delete(first.index);

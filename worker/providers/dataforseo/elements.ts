@@ -124,13 +124,13 @@ function providerRankOf(item: Item): { providerRank?: number } {
 function readCommonFields(item: Item): RawElement & { title: string } {
   const title = firstText(item, "title");
   const featured = firstText(item, "featured_title");
-  const { date, text } = splitLeadingDate(firstText(item, "description", "snippet"));
+  const { date, rest } = splitLeadingDate(firstText(item, "description", "snippet"));
   return {
     title: title || featured,
     url: firstText(item, "url"),
     // `10+ reactions  ·  1 year ago`
     breadcrumb: firstText(item, "breadcrumb").replaceAll(/[ \u00a0]{2,}/g, " "),
-    description: text || joinWithDots(...toTexts(item["text"])),
+    description: rest || joinWithDots(...toTexts(item["text"])),
     top: [
       title && featured,
       formatRating(item),

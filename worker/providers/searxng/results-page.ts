@@ -124,11 +124,11 @@ function hasContent({ title, url, content, engine }: Row): boolean {
 }
 
 function rowElement(result: Row): Element {
-  const { date, text } = splitLeadingDate(result.content);
+  const { date, rest } = splitLeadingDate(result.content);
   return buildElement(typesByTemplate.get(result.template) ?? "other", {
     title: result.title,
     url: result.url,
-    description: text,
+    description: rest,
     top: [result.price, date || (result.publishedDate || result.pubdate).replace(isoTime, "$1")],
     bottom: [result.author, result.length, result.views, result.metadata],
   });
