@@ -29,8 +29,6 @@ import { toMembers } from "../serpapi/fields.ts";
 
 /** Published answers took 1 to 4 s. */
 const callTimeoutMs = 20_000;
-/** Published answers have at most 100 kB, much of it small pictures. */
-const bodyCharactersMax = 4 * 1024 * 1024;
 const costPerSearchMicroUsd = prices.searchapi.firstPageMicroUsd;
 
 const accountSchema = z.object({ account: z.object({ remaining_credits: balanceSchema }) });
@@ -68,7 +66,7 @@ function readAccount({ status, body }: PageAnswer): Account | Failure {
 }
 
 function read({ status, body }: PageAnswer): Page | Failure {
-  const json = body.length > bodyCharactersMax ? undefined : parseJson(body);
+  const json = parseJson(body);
   const page = status === 200 ? toPage(asSerpapi(json), costPerSearchMicroUsd) : undefined;
   return page ?? failureOfAnswer(status, json);
 }

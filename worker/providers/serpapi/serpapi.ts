@@ -35,8 +35,6 @@ import { toLocationRows } from "../read-rows.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
-/** Recorded answers have at most 200 kB. */
-const bodyCharactersMax = 4 * 1024 * 1024;
 /** SerpApi does not charge for an answer from its one-hour cache, but does not mark it either. */
 const costPerSearchMicroUsd = prices.serpapi.firstPageMicroUsd;
 
@@ -112,7 +110,7 @@ function readAccount({ status, body }: PageAnswer): Account | Failure {
 }
 
 function readPage({ status, body }: PageAnswer): Page | Failure {
-  const json = body.length > bodyCharactersMax ? undefined : parseJson(body);
+  const json = parseJson(body);
   const page = status === 200 ? toPage(json, costPerSearchMicroUsd) : undefined;
   return page ?? failureOfAnswer(status, json);
 }
