@@ -38,13 +38,9 @@ export const withoutPlace = (day: LedgerDay): DayFigures => dayFigures.parse(day
  * ones up to today. If `from` is a time, each day begins at that time. With the unit `hour` they are hours.
  *
  * The cost does not grow with the number of charges, because charges are not read. Versions have no gaps and each entry
- * has the balance after it. So a binary search by version finds the first entry of a day; the number of charges is the
+ * has the balance after it. So `first_version_since()` finds the first entry of a day; the number of charges is the
  * number of entries minus the other kinds; and the charged mils are the fall of the balance plus what the other kinds
- * added. The order of the ledger decides which day an entry counts for: an entry whose transaction began before midnight
- * but waited for a lock counts with its neighbours. Searches that were not charged have no entry; they are counted by hour.
- *
- * `limit 1` makes Postgres look an entry up by its version. Otherwise it may read all entries of the organization each time,
- * where its statistics are older than most of them.
+ * added. Searches that were not charged have no entry; they are counted by hour.
  */
 export async function readLedgerDays(
   database: Querying,
@@ -63,19 +59,7 @@ export async function readLedgerDays(
                   + n * ('1 ' || $4)::interval) at time zone 'UTC' as day
           from generate_series(0, $2::int) n
         ) d
-        cross join lateral (
-          with recursive halves (low, high) as (
-            select 1::bigint, o.version + 1 from organizations o where o.id = $1
-            union all
-            select case when m.created_at < d.day then m.version + 1 else h.low end,
-                   case when m.created_at < d.day then h.high else m.version end
-            from halves h
-            cross join lateral (select l.version, l.created_at from ledger_entries l
-                                where l.organization_id = $1 and l.version = (h.low + h.high) / 2 limit 1) m
-            where h.low < h.high
-          )
-          select low as version from halves where low = high
-        ) first
+        cross join lateral (select first_version_since($1, d.day) as version offset 0) first
       ), spans as (
         select day, lead(day) over in_order as ends, version as first, lead(version) over in_order as past, balance_mils as opening_mils,
                balance_mils - lead(balance_mils) over in_order as fallen_mils
