@@ -57,16 +57,17 @@ export const doorNames = ["searxng", "tavily", "openwebui", "perplexity", "firec
 export type DoorName = (typeof doorNames)[number];
 const aDoorList = `expected a comma list of: ${doorNames.join(", ")}`;
 
-/** A comma list of `door=value`, kept as it is written, without spaces. */
+/** A comma list of `door=value`, as pairs. */
 function forDoors(value: RegExp, expected: string) {
   const form = new RegExp(`^(${doorNames.join("|")})=(${value.source})$`);
-  const pair = formed(form, `expected a comma list of door=${expected}, with the doors ${doorNames.join(", ")}`);
+  const pair = formed(form, `expected a comma list of door=${expected}, with the doors ${doorNames.join(", ")}`)
+    .transform((text) => text.split("="))
+    .pipe(z.tuple([z.enum(doorNames), z.string()]));
   return z.string().toLowerCase().transform(filledPartsOf).pipe(z.array(pair));
 }
 
 /** The default patience of a door: less than that of its most impatient client. */
-const usualPatience = ["searxng=4500", "tavily=14000", "serper=9000"];
-const isOfDoor = (pair: string) => (other: string) => other.startsWith(pair.slice(0, pair.indexOf("=") + 1));
+const usualPatience = { searxng: 4_500, tavily: 14_000, serper: 9_000 };
 
 /** A secret of Stripe. Its prefix names its kind, so that two kinds are not confused. */
 function stripeSecret(...prefixes: string[]) {
@@ -255,7 +256,12 @@ const settings = z.object({
   /** Milliseconds after which a door answers with an error, because its clients give up soon. The search runs on. */
   COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999")
     .default([])
-    .transform((pairs) => [...usualPatience.filter((usual) => !pairs.some(isOfDoor(usual))), ...pairs]),
+    .transform(
+      (pairs): Partial<Record<DoorName, number>> => ({
+        ...usualPatience,
+        ...Object.fromEntries(pairs.map(([name, ms]) => [name, Number(ms)])),
+      }),
+    ),
   /** Host names with a dot under which the ops ports may be addressed. Any other may be that of a page of another site. */
   OPS_ALLOWED_HOSTS: hostNames,
   /** The name of the operator in the audit trail; by default the user of the operating system who runs the command. */
@@ -284,8 +290,8 @@ const connected = settings
       miss("SENTINEL_PASSWORD", "SENTINEL_USERNAME");
   })
   .superRefine(({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }, check) => {
-    const opened = (pair: string) => open.some((name) => pair.startsWith(`${name}=`));
-    if (hosts.every((pair) => !pair.includes("=") || opened(pair))) return;
+    const closed = new Set(doorNames.filter((name) => !open.includes(name)));
+    if (!hosts.some(([name]) => closed.has(name))) return;
     check.addIssue({ code: "custom", path: ["COMPAT_HOSTS"], message: "expected only doors that COMPAT_DOORS names" });
   })
   // API errors contain it, where a path without an origin is of no use.

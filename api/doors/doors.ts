@@ -64,7 +64,6 @@ export function openDoors(parts: DoorParts): RequestHandler | undefined {
 function serveDoors(parts: DoorParts) {
   const { identify, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;
   const repeats = new Repeats(parts);
-  const patience = new Map(parts.config.COMPAT_PATIENCE_MS.map(splitPair));
   return async (entrance: Entrance, request: Request, response: Response): Promise<void> => {
     const { name, path } = entrance;
     const door: Door = doors[name];
@@ -84,7 +83,7 @@ function serveDoors(parts: DoorParts) {
     if (disconnected.aborted) throw new CallerDisconnected();
     const spans = scope.beginSpans();
     const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
-    const patienceMs = Number(patience.get(name) ?? Number.POSITIVE_INFINITY);
+    const patienceMs = parts.config.COMPAT_PATIENCE_MS[name] ?? Number.POSITIVE_INFINITY;
     const { searchRequest, answer } = await runWithin(patienceMs, receivedAtMs, asked, parts.search);
 
     Object.assign(logFields, answerLogFields(answer));
@@ -100,11 +99,6 @@ function serveDoors(parts: DoorParts) {
     sendJson(request, response, 200, body);
   };
 }
-
-const splitPair = (pair: string): [string, string] => {
-  const [name = "", value = ""] = pair.split("=");
-  return [name, value];
-};
 
 /** From here on the request's errors have the form that the door's clients read. */
 function writeErrorsOf(door: Door, response: Response): void {
@@ -208,11 +202,7 @@ class Entrances {
 
   constructor({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }: Pick<Config, "COMPAT_DOORS" | "COMPAT_HOSTS">) {
     this.#names = new Map(open.map((name) => [name, name]));
-    this.#hosts = new Map(
-      hosts.flatMap((pair) =>
-        open.filter((name) => pair.startsWith(`${name}=`)).map((name) => [pair.slice(name.length + 1), name]),
-      ),
-    );
+    this.#hosts = new Map(hosts.map(([name, host]) => [host, name]));
   }
 
   /** @returns undefined for a request of the API itself. The host of a door serves its door and nothing else. */

@@ -25,8 +25,9 @@ const settingNames = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-
 
 test("every setting is documented with its default, and every documented setting exists", () => {
   const required = { DATABASE_URL: "postgres://host/name", REDIS_URL: "redis://host", SERP_PROVIDERS: "sandbox" };
+  const pairs = z.record(z.string(), z.number()).transform((of) => Object.entries(of).map((pair) => pair.join("=")));
   const defaults = z
-    .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown())]))
+    .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown()), pairs]))
     .parse(readConfig(required));
   const declared = settingNames.map((name) => {
     if (name in required) return [name, "required"] as const;

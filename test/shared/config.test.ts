@@ -273,7 +273,7 @@ test("settings that a provider lacks are named in the message and in a list", ()
 
 test("a door whose patience is not set keeps its default, beside one whose patience is", () => {
   const { COMPAT_PATIENCE_MS } = readConfig({ ...required, COMPAT_PATIENCE_MS: "searxng=9000, perplexity=20000" });
-  expect(COMPAT_PATIENCE_MS).toEqual(["tavily=14000", "serper=9000", "searxng=9000", "perplexity=20000"]);
+  expect(COMPAT_PATIENCE_MS).toEqual({ searxng: 9_000, tavily: 14_000, serper: 9_000, perplexity: 20_000 });
 });
 
 const settingNames = () =>
