@@ -25,12 +25,8 @@ export async function switchOn(
   if (!known?.card) return "no_card";
   if (wasOn && !known.isOn) return "off_meanwhile";
   const { thresholdMils, amountMils, ceilingMils } = terms;
-  await transaction.query(
-    `update auto_topups set is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4
-     where organization_id = $1`,
-    [organizationId, thresholdMils, amountMils, ceilingMils],
-  );
-  await startAfresh(transaction, organizationId);
+  const columns = "is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4";
+  await change(transaction, organizationId, columns, thresholdMils, amountMils, ceilingMils);
   const before = { isOn: known.isOn, isPaused: known.paused !== undefined, ...known.terms };
   await recordChange(transaction, changer, "auto_topup.set", {
     before,
@@ -51,8 +47,7 @@ export async function switchOff(transaction: Querying, changer: Changer, reason?
   const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.isOn) return false;
-  await transaction.query("update auto_topups set is_on = false where organization_id = $1", [organizationId]);
-  await startAfresh(transaction, organizationId);
+  await change(transaction, organizationId, "is_on = false");
   const values = { before: { isOn: true }, after: { isOn: false, reason } };
   await recordChange(transaction, changer, "auto_topup.set", values);
   return true;
@@ -64,13 +59,8 @@ export async function removeCard(transaction: Querying, changer: Changer): Promi
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.card) return;
   const { paymentMethodId } = known.card;
-  await transaction.query(
-    `update auto_topups set is_on = false, payment_method_id = null, card_brand = null, card_last4 = null,
-       card_expires = null
-     where organization_id = $1`,
-    [organizationId],
-  );
-  await startAfresh(transaction, organizationId);
+  const columns = "is_on = false, payment_method_id = null, card_brand = null, card_last4 = null, card_expires = null";
+  await change(transaction, organizationId, columns);
   await askToDelete(transaction, paymentMethodId);
   const values = { before: { isOn: known.isOn, paymentMethodId }, after: { isOn: false, paymentMethodId: null } };
   await recordChange(transaction, changer, "auto_topup.card_removed", values);
@@ -91,23 +81,19 @@ export async function saveCard(
   const { paymentMethodId, brand, last4, expires } = card;
   const before = known.card?.paymentMethodId;
   if (before === paymentMethodId) return true;
-  await transaction.query(
-    `update auto_topups set payment_method_id = $2, card_brand = $3, card_last4 = $4, card_expires = $5
-     where organization_id = $1`,
-    [organizationId, paymentMethodId, brand, last4, expires],
-  );
-  await startAfresh(transaction, organizationId);
+  const columns = "payment_method_id = $2, card_brand = $3, card_last4 = $4, card_expires = $5";
+  await change(transaction, organizationId, columns, paymentMethodId, brand, last4, expires);
   if (before !== undefined) await askToDelete(transaction, before);
   const values = { before: { paymentMethodId: before ?? null }, after: { paymentMethodId } };
   await recordChange(transaction, changer, "auto_topup.card_saved", values);
   return true;
 }
 
-/** Every change by a payer resets the failures, ends a pause, and allows the next payment at once. */
-async function startAfresh(transaction: Querying, organizationId: string): Promise<void> {
+/** Sets these columns. Every change also resets the failures, ends a pause, and allows the next payment at once. */
+async function change(transaction: Querying, organizationId: string, columns: string, ...values: unknown[]) {
   await transaction.query(
-    `update auto_topups set failures = 0, next_payment_at = now(), paused_at = null, pause_reason = null
+    `update auto_topups set ${columns}, failures = 0, next_payment_at = now(), paused_at = null, pause_reason = null
      where organization_id = $1`,
-    [organizationId],
+    [organizationId, ...values],
   );
 }
