@@ -42,7 +42,7 @@ import { writeSearch } from "./searches/search.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
 import { ofSuggestions, PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
-import { handleSignIn, handleSignOut, SignInAttempts } from "./session/sign-in.ts";
+import { handleSignIn, handleSignOut } from "./session/sign-in.ts";
 import {
   handleKeptAnswersForm,
   handleLimitsForm,
@@ -124,8 +124,7 @@ export function openBilling(parts: {
   };
   const readCredit = creditReader(readUsage, clock);
   const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
-  const attempts = new SignInAttempts(redis);
-  const signIn = { sessions, attempts, pageWindow, pages, brand, redis, database, metrics, publicUrl };
+  const signIn = { sessions, pageWindow, pages, brand, redis, database, metrics, publicUrl };
   const suggestions = handleSuggestions({ sessions, window: new PageWindow(redis, ofSuggestions) });
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>

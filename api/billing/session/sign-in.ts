@@ -27,7 +27,6 @@ import { readForm } from "../../pages/form.ts";
  */
 export function handleSignIn(parts: {
   sessions: Sessions;
-  attempts: SignInAttempts;
   pageWindow: PageWindow;
   pages: PageSender;
   brand: Brand;
@@ -36,13 +35,14 @@ export function handleSignIn(parts: {
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, attempts, pageWindow, pages, brand, redis, database, metrics, publicUrl } = parts;
+  const { sessions, pageWindow, pages, brand, redis, database, metrics, publicUrl } = parts;
+  const { ofNetwork, ofToken, ofOrganization } = signInWindows(redis);
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
       pages.send(request, response, { status, title: "Sign in", body: signInPage(brand, { next, problem }) });
 
-    if (!(await attempts.allow(request.ip))) {
+    if ((await ofNetwork.take(networkOf(request.ip))) !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", attemptsWindowSeconds);
       return sendForm(429, "Too many sign-in attempts from your network. Try again in a minute.");
@@ -63,11 +63,13 @@ export function handleSignIn(parts: {
     }
     // Limits the sessions of an organization in Redis, however many networks they come from.
     await pageWindow.take(caller);
-    const refused = await attempts.takeOfCaller(caller);
-    if (refused) {
+    // A token beyond its own limit does not use up its organization's.
+    const overTokenMs = await ofToken.take(caller.tokenId);
+    const overMs = overTokenMs ?? (await ofOrganization.take(caller.organizationId));
+    if (overMs !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
-      response.setHeader("Retry-After", Math.ceil(refused.retryAfterMs / 1_000));
-      return sendForm(429, tooManyToday[refused.of], next);
+      response.setHeader("Retry-After", Math.ceil(overMs / 1_000));
+      return sendForm(429, overTokenMs === undefined ? tooManyOfOrganization : tooManyOfToken, next);
     }
     // The audit entry first: if the process dies in between, the entry names a session that was never used.
     await orPostgresUnavailable(recordSession(database, response, { action: "session.opened", caller }));
@@ -83,10 +85,8 @@ const hashOf = (token: string) => (isTokenShaped(token.trim()) ? hashToken(token
 const tokenInvalid = "This token is not valid. It may be mistyped, expired or revoked.";
 const linkInvalid = `This link has been used, or is older than ${signInCodeMinutes} minutes. Sign in with the token.`;
 
-const tooManyToday = {
-  token: "This token has signed in too often today. Use another token, or try again tomorrow.",
-  organization: "Your organization has signed in too often today. Try again tomorrow.",
-};
+const tooManyOfToken = "This token has signed in too often today. Use another token, or try again tomorrow.";
+const tooManyOfOrganization = "Your organization has signed in too often today. Try again tomorrow.";
 const overviewPath = "/billing";
 const playgroundPath = "/playground";
 /** The pages that a token without the scope `billing` opens. */
@@ -173,47 +173,22 @@ const daySeconds = 86_400;
  * Limits sign-in attempts per network, against guessed tokens. Limits sign-ins per token and per organization too, because the audit
  * trail keeps each for 90 days, with its sign-out. Successful attempts count.
  */
-export class SignInAttempts {
-  readonly #ofNetwork: CountedWindow;
-  readonly #ofToken: CountedWindow;
-  readonly #ofOrganization: CountedWindow;
-
-  constructor(redis: Redis) {
-    const window = (requestsMax: number, windowSeconds: number) =>
-      new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
-    this.#ofNetwork = window(perNetworkMax, attemptsWindowSeconds);
-    this.#ofToken = window(perTokenDailyMax, daySeconds);
-    this.#ofOrganization = window(perOrganizationDailyMax, daySeconds);
-  }
-
-  /**
-   * Counts one sign-in with a valid token. @returns undefined within the day's limits, otherwise which limit it exceeds and the
-   * milliseconds until that ends. @throws {CallerError} `unavailable` without Redis.
-   */
-  async takeOfCaller({
-    tokenId,
-    organizationId,
-  }: Pick<Caller, "tokenId" | "organizationId">): Promise<
-    { of: "token" | "organization"; retryAfterMs: number } | undefined
-  > {
-    const ofTokenMs = await this.#ofToken.take(tokenId);
-    if (ofTokenMs !== undefined) return { of: "token", retryAfterMs: ofTokenMs };
-    // A token beyond its own limit does not use up its organization's.
-    const ofOrganizationMs = await this.#ofOrganization.take(organizationId);
-    return ofOrganizationMs === undefined ? undefined : { of: "organization", retryAfterMs: ofOrganizationMs };
-  }
-
-  /** Counts one attempt. @returns whether it is within the limit. @throws {CallerError} `unavailable` without Redis. */
-  async allow(address: string | undefined): Promise<boolean> {
-    // Redis stores a hash of the network, not the address of a person.
-    const network = hash("sha256", networkOf(address), "base64url");
-    return (await this.#ofNetwork.take(network)) === undefined;
-  }
+function signInWindows(redis: Redis) {
+  const window = (requestsMax: number, windowSeconds: number) =>
+    new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
+  return {
+    ofNetwork: window(perNetworkMax, attemptsWindowSeconds),
+    ofToken: window(perTokenDailyMax, daySeconds),
+    ofOrganization: window(perOrganizationDailyMax, daySeconds),
+  };
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address: a subscriber has all of it. A proxy may report neither. */
+/**
+ * The hash of an IPv4 address, or of the /64 network of an IPv6 address: a subscriber has all of it. A proxy may report neither.
+ * Redis stores a hash because an address is that of a person.
+ */
 function networkOf(address = ""): string {
-  if (!ipaddr.isValid(address)) return "unknown";
-  const parsed = ipaddr.process(address);
-  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : parsed.toString();
+  const parsed = ipaddr.isValid(address) ? ipaddr.process(address) : "unknown";
+  const network = parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(":") : parsed.toString();
+  return hash("sha256", network, "base64url");
 }
