@@ -27,6 +27,15 @@ export interface Refusal {
   error: CallerError;
 }
 
+interface SheddingParts {
+  redis: Redis;
+  clock: Clock;
+  /** Aborted when the process is asked to stop: searches are admitted only while there are workers. */
+  draining: AbortSignal;
+  /** Aborted when the process stops: every new search is refused. */
+  stopping: AbortSignal;
+}
+
 /**
  * Load shedding: refuses a search that could not be answered before its deadline. An organization is never refused within its
  * share (turns.ts). Beyond its share it is refused by how long its own search would wait: for its own searches, and not for
@@ -38,10 +47,7 @@ export interface Refusal {
  * although they would be answered in time.
  */
 export class Shedding {
-  readonly #redis: Redis;
-  readonly #clock: Clock;
-  readonly #draining: AbortSignal;
-  readonly #stopping: AbortSignal;
+  readonly #parts: SheddingParts;
   #capacity: WorkerCapacity | undefined;
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
   #backlog: Backlog = { waiting: 0, running: 0, turn: 0 };
@@ -51,11 +57,8 @@ export class Shedding {
   #admitted = 0;
   #admittedAtReading = 0;
 
-  constructor(redis: Redis, clock: Clock, { draining, stopping }: Pick<Parts, "draining" | "stopping">) {
-    this.#redis = redis;
-    this.#clock = clock;
-    this.#draining = draining;
-    this.#stopping = stopping;
+  constructor(parts: SheddingParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -66,7 +69,7 @@ export class Shedding {
     const nowMs = performance.now();
     if (capacity.workers > 0) this.#workersSeenAtMs = nowMs;
     const wereSeen = nowMs - this.#workersSeenAtMs < protocolTimes.heartbeatTimeoutMs;
-    if (capacity.workers === 0 && wereSeen && !this.#draining.aborted) return;
+    if (capacity.workers === 0 && wereSeen && !this.#parts.draining.aborted) return;
     this.#capacity = capacity;
   }
 
@@ -75,11 +78,11 @@ export class Shedding {
     this.#askedAtMs = performance.now();
     // A search admitted during the reading may be counted twice, which is safer than not at all.
     const admitted = this.#admitted;
-    const nowMs = this.#clock.nowMs();
+    const { redis, clock } = this.#parts;
     const [backlog, capacity, organizations] = await Promise.all([
-      readBacklog(this.#redis),
-      readWorkerCapacity(this.#redis, nowMs),
-      countOpenOrganizations(this.#redis),
+      readBacklog(redis),
+      readWorkerCapacity(redis, clock.nowMs()),
+      countOpenOrganizations(redis),
     ]);
     this.#backlog = backlog;
     this.#organizations = organizations;
@@ -114,7 +117,7 @@ export class Shedding {
 
   /** Which searches with so much time left are refused; undefined if none is. */
   refusal(remainingMs: number): Refusal | undefined {
-    if (this.#stopping.aborted) return { openMax: 0, error: unavailable("shutting_down") };
+    if (this.#parts.stopping.aborted) return { openMax: 0, error: unavailable("shutting_down") };
     if (!this.#capacity || this.#capacity.workers === 0) return { openMax: 0, error: unavailable("no_workers") };
     // The periodic reading below makes the same query and logs its errors.
     if (performance.now() - this.#askedAtMs >= protocolTimes.heartbeatReadingMs)
@@ -145,21 +148,10 @@ function expectedWaitMs(ahead: number, { slots, slotsCeiling, ratePerMs }: Worke
   return Math.min(waitMs, raisingMs + raisedWaitMs);
 }
 
-interface Parts {
-  redis: Redis;
-  clock: Clock;
-  metrics: Metrics;
-  log: Log;
-  shutdown: Shutdown;
-  /** Aborted when the process is asked to stop: searches are admitted only while there are workers. */
-  draining: AbortSignal;
-  /** Aborted when the process stops: every new search is refused. */
-  stopping: AbortSignal;
-}
-
 /** Starts to read workers and queue periodically, and reports them as metrics. */
-export function openShedding({ redis, clock, metrics, log, shutdown, draining, stopping }: Parts): Shedding {
-  const shedding = new Shedding(redis, clock, { draining, stopping });
+export function openShedding(parts: SheddingParts & { metrics: Metrics; log: Log; shutdown: Shutdown }): Shedding {
+  const { redis, clock, metrics, log, shutdown, draining, stopping } = parts;
+  const shedding = new Shedding(parts);
   draining.addEventListener("abort", () => {
     // The periodic reading below logs the errors.
     const read = () => void shedding.refresh().catch(() => undefined);

@@ -28,7 +28,7 @@ class Gate extends Shedding {
 
   constructor(redis: Redis) {
     const never = new AbortController().signal;
-    super(redis, new Clock(), { draining: never, stopping: never });
+    super({ redis, clock: new Clock(), draining: never, stopping: never });
     this.#redis = redis;
   }
 

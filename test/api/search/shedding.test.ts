@@ -28,7 +28,7 @@ const admittedMax = 2 + 500 / 50;
 type Workforce = Omit<WorkerCapacity, "slotsCeiling" | "providers"> & Partial<WorkerCapacity>;
 
 function sheddingWith(workforce: Workforce): Shedding {
-  const shedding = new Shedding(redis, new Clock(), serving);
+  const shedding = new Shedding({ redis, clock: new Clock(), ...serving });
   shedding.updateCapacity({ slotsCeiling: workforce.slots, providers: undefined, ...workforce });
   return shedding;
 }
