@@ -1,8 +1,6 @@
 import type { Command } from "commander";
-import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { grantCredit, grantRefusal, type VersionedBalance } from "../shared/credits/ledger.ts";
-import { rowOf } from "../shared/database/row.ts";
+import { type BalanceChange, correctCredit, grantCredit, grantRefusal } from "../shared/credits/ledger.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -45,7 +43,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .option("--reason <text>", "a note for the ledger", parseText(noteLengthMax), "operator")
     .action((orgId: string, mils: number, { id: grantId = newId("grant"), reason }: ChangeOptions) =>
       run(async (context) => {
-        const wanted = { organizationId: orgId, id: grantId, mils, reason };
+        const wanted = { organizationId: orgId, grantId, mils, reason };
         const { mils: grantedMils, ...changed } = await changeBalance(context, "grant", wanted);
         return { orgId, grantId, grantedMils, ...changed };
       }),
@@ -63,7 +61,7 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     .action((orgId: string, mils: number, { id = newId("correction"), reason }: ChangeOptions, command: Command) => {
       if (mils === 0) command.error("error: the amount is 0");
       return run(async (context) => {
-        const wanted = { organizationId: orgId, id, mils, reason };
+        const wanted = { organizationId: orgId, grantId: id, mils, reason };
         const { mils: correctedMils, ...changed } = await changeBalance(context, "correction", wanted);
         return { orgId, correctionId: id, correctedMils, ...changed };
       });
@@ -81,28 +79,9 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
     );
 }
 
-/** An operator's change of a balance, as an entry of the ledger. */
-interface BalanceChange {
-  organizationId: string;
-  /** Under one id a change counts once. */
-  id: string;
-  mils: number;
-  reason: string;
-}
-
 const kinds = {
-  grant: {
-    apply: (transaction: Querying, { id: grantId, ...wanted }: BalanceChange) =>
-      grantCredit(transaction, { ...wanted, grantId }),
-    explain: grantRefusal,
-    action: "credit.granted",
-  },
-  correction: {
-    apply: (transaction: Querying, { id: correctionId, ...wanted }: BalanceChange) =>
-      correctCredit(transaction, { ...wanted, correctionId }),
-    explain: correctionRefusal,
-    action: "credit.corrected",
-  },
+  grant: { apply: grantCredit, explain: grantRefusal, action: "credit.granted" },
+  correction: { apply: correctCredit, explain: correctionRefusal, action: "credit.corrected" },
 } as const;
 type ChangeKind = keyof typeof kinds;
 
@@ -121,7 +100,7 @@ async function changeBalance(context: CommandContext, kind: ChangeKind, wanted: 
  */
 export async function changeRecorded(transaction: Querying, actor: Actor, kind: ChangeKind, wanted: BalanceChange) {
   const { apply, explain, action } = kinds[kind];
-  const { organizationId, id, mils } = wanted;
+  const { organizationId, grantId, mils } = wanted;
   await refuseErased(transaction, organizationId);
   const changed = await apply(transaction, wanted).catch((error: unknown) => {
     const refusal = explain(error);
@@ -129,49 +108,19 @@ export async function changeRecorded(transaction: Querying, actor: Actor, kind: 
   });
   if (!changed) refuseUnknown(organizationId);
   const { fresh, balanceMils } = changed;
-  if (!fresh) await refuseAnotherAmount(transaction, kind, { id, mils });
+  if (!fresh) await refuseAnotherAmount(transaction, kind, wanted);
   const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
-  await recordAudit(transaction, actor, { action, organizationId, subject: id, ...values });
+  await recordAudit(transaction, actor, { action, organizationId, subject: grantId, ...values });
   return changed;
 }
 
 /** A repeat with another amount is a mistake: one of two payments would go unnoticed. */
-async function refuseAnotherAmount(
-  transaction: Querying,
-  kind: ChangeKind,
-  { id, mils }: Pick<BalanceChange, "id" | "mils">,
-) {
-  const usedMils = await readGrantMils(transaction, kind, id);
+async function refuseAnotherAmount(transaction: Querying, kind: ChangeKind, { grantId, mils }: BalanceChange) {
+  const usedMils = await readGrantMils(transaction, kind, grantId);
   if (usedMils === mils) return;
   throw new CommandRefused(
     `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils} mils. Nothing was changed. If this is another ${kind}, choose another id.`,
   );
-}
-
-/** An operator's correction, as an entry of the ledger: it adds or removes credit, and is no spending. */
-export interface Correction {
-  organizationId: string;
-  /** A correction counts once, however often it is sent with the same id. */
-  correctionId: string;
-  /** Below 0 it takes credit away. Never 0. */
-  mils: number;
-  reason: string;
-}
-
-const correctedRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
-
-/**
- * Corrects a balance. Searches that run may then be refused at their end, which costs their callers nothing.
- * @returns undefined if the organization does not exist.
- * @throws what {@link correctionRefusal} explains, if the balance would fall below 0 or grow too large.
- */
-export async function correctCredit(
-  database: Querying,
-  { organizationId, correctionId, mils, reason }: Correction,
-): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
-  const values = [organizationId, correctionId, mils, reason];
-  const { rows } = await database.query("select * from correct_credit($1, $2, $3, $4)", values);
-  return rows[0] && correctedRow.parse(rows[0]);
 }
 
 // By the SQLSTATEs of a violated check and a violated unique index.

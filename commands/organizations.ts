@@ -107,7 +107,7 @@ async function createWithToken(
     after: { plan: plan.code },
   });
   const mils = credit ?? plan.startingGrantMils;
-  const wanted = { organizationId, id: newId("grant"), mils, reason: "starting grant" };
+  const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
   const balance = mils > 0 ? await changeRecorded(transaction, actor, "grant", wanted) : undefined;
   const { tokenId, token } = await issueRecorded(transaction, actor, organizationId);
   return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };

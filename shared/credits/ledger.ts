@@ -185,20 +185,41 @@ async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision>
   };
 }
 
-const grantRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
+/** A grant or an operator's correction, as an entry of the ledger. */
+export interface BalanceChange {
+  organizationId: string;
+  /** The id of the grant or correction. Under it the change counts once, however often it is sent. */
+  grantId: string;
+  /** Never 0. A correction below 0 takes credit away. */
+  mils: number;
+  reason: string;
+}
+
+const changedRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
+
+function changeBy(statement: string) {
+  return async (
+    database: Querying,
+    { organizationId, grantId, mils, reason }: BalanceChange,
+  ): Promise<(VersionedBalance & { fresh: boolean }) | undefined> => {
+    const { rows } = await database.query(statement, [organizationId, grantId, mils, reason]);
+    return rows[0] && changedRow.parse(rows[0]);
+  };
+}
 
 /**
- * Adds credit. A grant counts once, however often it is sent with the same id.
+ * Adds credit.
  * @returns undefined if the organization does not exist.
+ * @throws what {@link grantRefusal} explains.
  */
-export async function grantCredit(
-  database: Querying,
-  grant: { organizationId: string; grantId: string; mils: number; reason: string },
-): Promise<(VersionedBalance & { fresh: boolean }) | undefined> {
-  const values = [grant.organizationId, grant.grantId, grant.mils, grant.reason];
-  const { rows } = await database.query("select * from grant_credit($1, $2, $3, $4)", values);
-  return rows[0] && grantRow.parse(rows[0]);
-}
+export const grantCredit = changeBy("select * from grant_credit($1, $2, $3, $4)");
+
+/**
+ * Corrects a balance. It is no spending. Searches that run may then be refused at their end, which costs their callers nothing.
+ * @returns undefined if the organization does not exist.
+ * @throws what `correctionRefusal` explains, if the balance would fall below 0 or grow too large.
+ */
+export const correctCredit = changeBy("select * from correct_credit($1, $2, $3, $4)");
 
 // By the SQLSTATEs of a violated check and a violated unique index.
 const grantRefusals: Record<string, string> = {

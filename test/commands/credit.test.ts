@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { correctCredit, correctionRefusal } from "../../commands/credit.ts";
+import { correctionRefusal } from "../../commands/credit.ts";
 import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
-import { readCredit } from "../../shared/credits/ledger.ts";
+import { correctCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";
 import { readStatement } from "../../api/ledger/statement.ts";
 import { verifyLedger } from "../../commands/ledger.ts";
@@ -21,9 +21,9 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const correction = (organizationId: string, mils: number, correctionId = newId("correction")) => ({
+const correction = (organizationId: string, mils: number, grantId = newId("correction")) => ({
   organizationId,
-  correctionId,
+  grantId,
   mils,
   reason: "test",
 });

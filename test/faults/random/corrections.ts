@@ -1,5 +1,6 @@
 import { retryWhile } from "../../../shared/concurrency/retry.ts";
-import { correctCredit, type Correction, correctionRefusal } from "../../../commands/credit.ts";
+import { correctionRefusal } from "../../../commands/credit.ts";
+import { type BalanceChange, correctCredit } from "../../../shared/credits/ledger.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Service } from "../../harness/processes/service.ts";
@@ -21,7 +22,7 @@ export class Corrections {
     const correctionId = newId("correction");
     const sent: SentCorrection = { organizationId, correctionId, mils, made: 0, isMade: false };
     this.sent.push(sent);
-    const send = () => this.#send(sent, { organizationId, correctionId, mils, reason: "mistake" });
+    const send = () => this.#send(sent, { organizationId, grantId: correctionId, mils, reason: "mistake" });
     await Promise.all(Array.from({ length: copies }, send));
   }
 
@@ -31,7 +32,7 @@ export class Corrections {
     return own.reduce((sum, { mils }) => sum + Math.max(0, mils), 0);
   }
 
-  async #send(sent: SentCorrection, correction: Correction): Promise<void> {
+  async #send(sent: SentCorrection, correction: BalanceChange): Promise<void> {
     const { database, redis } = this.#service;
     const mayRetry = (error: unknown) => correctionRefusal(error) === undefined;
     try {

@@ -1,5 +1,5 @@
-import { correctCredit, type Correction, correctionRefusal } from "../../../../commands/credit.ts";
-import { grantCredit } from "../../../../shared/credits/ledger.ts";
+import { correctionRefusal } from "../../../../commands/credit.ts";
+import { type BalanceChange, correctCredit, grantCredit } from "../../../../shared/credits/ledger.ts";
 import type { LedgerCall } from "./ledger-call.ts";
 import { balanceMessage } from "./model.ts";
 import { type Changed, correctInModel, grantInModel } from "./postgres-model.ts";
@@ -7,12 +7,7 @@ import type { Message } from "./redis-model.ts";
 
 /** Calls of Postgres that add credit or take it away. */
 
-export function grantCall(grant: {
-  organizationId: string;
-  grantId: string;
-  mils: number;
-  reason: string;
-}): LedgerCall {
+export function grantCall(grant: BalanceChange): LedgerCall {
   let granted: Changed = "refused";
   const isOfAnotherOrganization = (error: unknown) =>
     error instanceof Error && error.message.includes("one_entry_per_grant");
@@ -36,12 +31,12 @@ export function grantCall(grant: {
   };
 }
 
-export function correctCall(correction: Correction): LedgerCall {
-  const { organizationId, correctionId, mils } = correction;
+export function correctCall(correction: BalanceChange): LedgerCall {
+  const { organizationId, grantId, mils } = correction;
   let corrected: Changed = "refused";
   return {
     kind: "correct",
-    description: `correct ${correctionId}, ${mils} mils to ${organizationId}`,
+    description: `correct ${grantId}, ${mils} mils to ${organizationId}`,
     organizationIds: [organizationId],
     predict: (postgres) => {
       corrected = correctInModel(postgres, correction);

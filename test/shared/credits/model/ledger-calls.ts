@@ -177,9 +177,9 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     return grantCall({ organizationId, grantId, mils: choice.mils, reason: "top-up" });
   }
   if ("correct" in choice) {
-    const correctionId = model.participants.correctionIds[choice.correct] ?? "";
+    const grantId = model.participants.correctionIds[choice.correct] ?? "";
     const organizationId = organizationAt(model, choice.to).id;
-    return correctCall({ organizationId, correctionId, mils: choice.mils, reason: "mistake" });
+    return correctCall({ organizationId, grantId, mils: choice.mils, reason: "mistake" });
   }
   if ("limit" in choice) {
     const { id, tokenIds } = organizationAt(model, choice.of);

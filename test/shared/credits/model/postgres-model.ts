@@ -1,8 +1,12 @@
 import { gunzipSync } from "node:zlib";
-import type { Decision, SettlementRequest, VersionedBalance } from "../../../../shared/credits/ledger.ts";
+import type {
+  BalanceChange,
+  Decision,
+  SettlementRequest,
+  VersionedBalance,
+} from "../../../../shared/credits/ledger.ts";
 import type { RefundReason } from "../../../../shared/outcomes.ts";
 import type { Reversal } from "../../../../shared/credits/deliveries.ts";
-import type { Correction } from "../../../../commands/credit.ts";
 import { guardOf, spendingOf, tokenSpendingOf } from "./limits-model.ts";
 import { accountOf, type Entry, keyOf, type ModelAnswer, type PostgresModel } from "./postgres-state.ts";
 
@@ -163,8 +167,8 @@ export function grantInModel(
   return { fresh: owner === undefined, ...pairOf(postgres, organizationId) };
 }
 
-export function correctInModel(postgres: PostgresModel, correction: Correction): Changed {
-  const { organizationId, correctionId, mils, reason } = correction;
+export function correctInModel(postgres: PostgresModel, correction: BalanceChange): Changed {
+  const { organizationId, grantId: correctionId, mils, reason } = correction;
   const owner = postgres.corrections.get(correctionId);
   if (owner === organizationId) return { fresh: false, ...pairOf(postgres, organizationId) };
   if (owner !== undefined || accountOf(postgres, organizationId).balanceMils + mils < 0) return "refused";
