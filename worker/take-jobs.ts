@@ -305,7 +305,6 @@ function countCalls({ metrics }: RunningSearches, { calls }: SearchTrace): void 
 
 const round = (ms: number) => Math.round(ms * 10) / 10;
 
-/** Queues a search for the search log. */
 function logSearch({ searchLog }: Pick<RunningSearches, "searchLog">, job: SearchJob, trace: SearchTrace): void {
   const { requestId, organizationId, tokenId, key, query } = job;
   const durationMs = trace.queueMs + trace.runMs;

@@ -62,7 +62,6 @@ import { handleCreateForm, type TokenParts, writeTokens } from "./tokens/tokens.
 // connection at a time, and so do all exports: one is left for views.
 const databaseSizeMax = 3;
 
-/** One route of the account pages. */
 interface AccountRoute {
   method: "GET" | "POST";
   path: string;

@@ -33,10 +33,8 @@ export function codesOf(status: ErrorStatus): ErrorCode[] {
 /** `query_rejected` → `QueryRejected`. */
 const nameOf = (code: ErrorCode) => code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Schemas of requests. */
 const requestSchemas = { SearchRequest: searchRequestBody, IdempotencyKey: idempotencyKey };
 
-/** Schemas of responses. */
 const responseSchemas = {
   RequestId: requestId,
   SearchAnswer: searchResponseBody,

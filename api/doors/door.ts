@@ -37,7 +37,6 @@ export interface Order {
   };
   /** The clients' name of the location, if they have several and this one was sent. */
   locationName?: string;
-  /** Writes the answer. */
   write: (answer: SearchResponseBody, more: { path: string; durationMs: number }) => unknown;
 }
 

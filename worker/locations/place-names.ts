@@ -18,7 +18,6 @@ const columns = 19;
 /** The codes of airports are among the alternate names. */
 const airportCode = /^[A-Z]{3,4}$/;
 
-/** One name of a city, folded. */
 type PlaceName = { placeId: number; countryCode: string; folded: string };
 
 /** A file of GeoNames as its names. @returns undefined if a row is not one of such a file. */

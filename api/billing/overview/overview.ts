@@ -252,7 +252,6 @@ function spikeBanner(outlook: Outlook | undefined): Html | false {
   return html`<p class="notice warning">${searches(day.searches)} were charged in the last 24 hours, instead of about ${count(rounded(spikeOver))} a day in the six days before. <a href="/billing/tokens">Tokens</a> shows which token made them, and <a href="/billing/settings">a limit</a> stops them.</p>`;
 }
 
-/** The unit of the price. */
 const unitOf = ({ pricePerPageMils }: Plan) =>
   pricePerPageMils === undefined ? "search" : `${organicPerPage} results`;
 

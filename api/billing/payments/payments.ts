@@ -211,7 +211,6 @@ interface Shown {
   organizationId: string;
   /** Undefined if the payer never began to save a card. */
   autoTopup: AutoTopup | undefined;
-  /** The amounts on offer. */
   offeredMils: readonly number[];
   sent: SentForm;
 }

@@ -6,7 +6,6 @@ import { tokenLabel } from "./history.ts";
 /** What an answer can be looked at as. On a wide screen the page stands beside the JSON, or beside the code without one. */
 interface AnswerViews {
   page: Html;
-  /** The text of the JSON. */
   json?: string | undefined;
   code?: Html | undefined;
 }
@@ -35,7 +34,6 @@ export const answerLink = (address: string, text: string): Html =>
 /** A larger answer is not shown: writing it would hold up the searches of this process. */
 export const shownBytesMax = 256 * 1024;
 
-/** One link inside an element. */
 interface ShownLink {
   title: string;
   url: string;

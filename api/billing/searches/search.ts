@@ -155,7 +155,6 @@ function whyNone(answer: ShownAnswer, { entry, previous }: ShownSearch): Html | 
     : "This search was sent without an Idempotency-Key, and its answer is not kept, or no longer.";
 }
 
-/** One search of an organization. */
 interface ShownSearch {
   entry: SearchEntry;
   ledger: Awaited<ReturnType<typeof readSearchLedger>>;

@@ -75,7 +75,6 @@ export function liveSearches(parts: SearchesParts) {
   };
 }
 
-/** One page of the history. */
 interface History extends FoundSearches {
   view: HistoryView;
   /** The figures of each whole day that has an entry on the page, by UTC day; none in a list of found searches. */

@@ -225,7 +225,6 @@ export function handleReplayForm({ database }: SettingsParts) {
   };
 }
 
-/** The webhook of the organization, and the newest events. */
 function webhookSection(shown: {
   organizationId: string;
   webhook: Webhook | undefined;

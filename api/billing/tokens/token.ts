@@ -70,7 +70,6 @@ interface TokenDetails {
   use: TokenUse;
 }
 
-/** One token: its scopes, cost, limits and revocation. */
 function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
   const { token, limits, use, isOwn } = details;
   const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };

@@ -129,7 +129,6 @@ export async function issue(
   return issued;
 }
 
-/** What the page of all tokens shows. */
 interface TokenList {
   organizationId: string;
   /** The token of the session. */
@@ -141,7 +140,6 @@ interface TokenList {
   hasDoors: boolean;
 }
 
-/** All tokens of an organization, and the form for a new one. */
 function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false = false): Html {
   const { tokens, use } = list;
   const valid = tokens.filter(({ isValid }) => isValid);

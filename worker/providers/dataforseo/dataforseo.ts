@@ -213,7 +213,6 @@ function readTask(
   return { task: answer.tasks[0], answerCostUsd: answer.cost };
 }
 
-/** The search succeeded. */
 const statusOk = 20_000;
 /** Google has no results for this query. DataForSEO ran the search and charges for it: an empty page, not a failure. */
 const statusNoResults = 40_102;

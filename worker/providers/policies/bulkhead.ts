@@ -125,7 +125,6 @@ export class Bulkhead {
   }
 }
 
-/** A call that waits for a slot. */
 type WaitingCall = {
   claim: SlotClaim;
   /** On the clock of `performance.now()`. */
@@ -160,7 +159,6 @@ export class SlotTurns {
   #isTurnOfFew = false;
   #waiting = 0;
 
-  /** Calls that wait. */
   get waiting(): number {
     return this.#waiting;
   }

@@ -148,7 +148,6 @@ const knownReaders = { ...readersAbove, ...readersBelow, ...readersAtEnd };
 
 /** Fields about the request instead of the page. */
 const requestFields = new Set(["organic", "searchParameters", "searchInformation", "credits", "message", "statusCode"]);
-/** The rows of elements of an unknown kind. */
 const unknownKind = rowKind({
   title: ["title", "question", "query", "name"],
   url: ["link", "website", "url"],
