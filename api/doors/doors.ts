@@ -14,10 +14,15 @@ import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
 import { readJson } from "../http/read-json.ts";
 import { abortOnDisconnect, type RequestScope, requestScopeOf } from "../http/request-scope.ts";
-import { sendJson, setRateLimitHeaders } from "../http/send-json.ts";
-import { answerLogFields, type DeliverableAnswer } from "../search/search.ts";
-import { newSearchRequest, type SearchRequest, sha256 } from "../search/search-request.ts";
-import type { SearchHandlerParts } from "../v1/search.ts";
+import { sha256 } from "../search/search-request.ts";
+import {
+  type AnsweredSearch,
+  type AskedSearch,
+  runSearch,
+  type SearchHandlerParts,
+  type SearchParts,
+  sendAnswer,
+} from "../v1/search.ts";
 import type { Door, Order } from "./door.ts";
 import { firecrawl } from "./firecrawl.ts";
 import { openwebui } from "./openwebui.ts";
@@ -31,7 +36,6 @@ import { timeOfId } from "../../shared/ids.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import type { PaidAnswers } from "../search/idempotency.ts";
 
-/** The table of each door. */
 const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } satisfies Record<DoorName, Door>;
 
 interface DoorParts extends SearchHandlerParts {
@@ -62,41 +66,30 @@ export function openDoors(parts: DoorParts): RequestHandler | undefined {
  * search has a key ({@link Repeats}), so it runs on if the client gives up, and the client's retry gets its answer.
  */
 function serveDoors(parts: DoorParts) {
-  const { identify, delivery, unsent, searchTimeoutMs: timeoutMs } = parts;
   const repeats = new Repeats(parts);
   return async (entrance: Entrance, request: Request, response: Response): Promise<void> => {
     const { name, path } = entrance;
     const door: Door = doors[name];
     const scope = requestScopeOf(response);
-    const { requestId, logFields, receivedAtMs } = scope;
     writeErrorsOf(door, response);
     requireRoute({ name, path, door }, request, response);
     const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
-    const caller = await identify(request, response, ...credentialOf(entrance, request));
+    const caller = await parts.identify(request, response, ...credentialOf(entrance, request));
     const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
     const { order, query } = readOrder(door, sent, scope);
 
-    const { deadlineStartsAtMs } = scope;
     const idempotencyKey = await repeats.keyOf(caller, name, query);
     // Under its key the search would run on, and be charged, for a client that left before it began.
     if (disconnected.aborted) throw new CallerDisconnected();
-    const spans = scope.beginSpans();
-    const asked = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
+    const asked = { caller, query, idempotencyKey, disconnected };
     const patienceMs = parts.config.COMPAT_PATIENCE_MS[name] ?? Number.POSITIVE_INFINITY;
-    const { searchRequest, answer } = await runWithin(patienceMs, receivedAtMs, asked, parts.search);
+    const answered = await runWithin(patienceMs, parts, scope, asked);
 
-    Object.assign(logFields, answerLogFields(answer));
-    const page: SearchResponseBody = JSON.parse(answer.body.toString());
-    const durationMs = performance.now() - receivedAtMs;
-    // Written before the delivery begins, because whatever is sent from then on counts as the answer.
+    const page: SearchResponseBody = JSON.parse(answered.answer.body.toString());
+    const durationMs = performance.now() - scope.receivedAtMs;
     const body = Buffer.from(JSON.stringify(order.write(page, { path, durationMs })));
-    response.once("finish", delivery.begin(searchRequest, response, answer.payable));
-    response.setHeader("X-Request-Id", answer.requestId);
-    if (answer.replayed) response.setHeader("Idempotency-Replayed", "true");
-    setRateLimitHeaders(response, caller.plan, answer.window);
-    unsent.trackUnsent(caller.organizationId, response)(body.length);
-    sendJson(request, response, 200, body);
+    sendAnswer(parts, request, response, answered, body);
   };
 }
 
@@ -164,17 +157,16 @@ function readOrder(
  */
 async function runWithin(
   patienceMs: number,
-  receivedAtMs: number,
-  asked: Parameters<typeof newSearchRequest>[0],
-  search: SearchHandlerParts["search"],
-): Promise<{ searchRequest: SearchRequest; answer: DeliverableAnswer }> {
+  parts: SearchParts,
+  scope: RequestScope,
+  asked: AskedSearch,
+): Promise<AnsweredSearch> {
   const impatient = new AbortController();
-  const leftMs = receivedAtMs + patienceMs - performance.now();
-  const timer = patienceMs < asked.timeoutMs ? setTimeout(() => impatient.abort(), leftMs) : undefined;
+  const leftMs = scope.receivedAtMs + patienceMs - performance.now();
+  const timer = patienceMs < parts.searchTimeoutMs ? setTimeout(() => impatient.abort(), leftMs) : undefined;
   const disconnected = AbortSignal.any([asked.disconnected, impatient.signal]);
-  const searchRequest = newSearchRequest({ ...asked, disconnected });
   try {
-    const answer = await search.run(searchRequest);
+    const { searchRequest, answer } = await runSearch(parts, scope, { ...asked, disconnected });
     return { searchRequest: { ...searchRequest, disconnected: asked.disconnected }, answer };
   } catch (error) {
     if (!(error instanceof CallerDisconnected) || asked.disconnected.aborted) throw error;

@@ -18,11 +18,9 @@ import { requireScope } from "../identify.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
-import type { SearchParts } from "../v1/search.ts";
+import { runSearch, type SearchParts } from "../v1/search.ts";
 import { isToolName, listTools, toolNames } from "./tools.ts";
 import { readQuery } from "../../shared/query/query.ts";
-import { answerLogFields } from "../search/search.ts";
-import { newSearchRequest } from "../search/search-request.ts";
 import { AnswerCopies } from "./answer-copies.ts";
 
 const toolsListTtlMs = 300_000;
@@ -140,24 +138,20 @@ interface ToolAnswer {
 
 /** The search tool: the same search as `POST /v1/serp/search`. */
 async function callSearch(
-  { search, delivery, searchTimeoutMs: timeoutMs }: SearchParts,
+  parts: SearchParts,
   mcpRequest: McpRequest,
   args: Record<string, unknown>,
   serverContext: ServerContext,
 ): Promise<ToolAnswer> {
   const { scope, caller, response, disconnected } = mcpRequest;
-  const { requestId, deadlineStartsAtMs, logFields } = scope;
   const idempotencyKey = readKey(serverContext);
   const query = readQuery(args);
-  const spans = scope.beginSpans();
-  const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
-  const searchRequest = newSearchRequest(sent);
-  const stopProgress = sendProgress(serverContext, timeoutMs);
-  const answer = await search.run(searchRequest).finally(stopProgress);
+  const stopProgress = sendProgress(serverContext, parts.searchTimeoutMs);
+  const asked = { caller, query, idempotencyKey, disconnected };
+  const { searchRequest, answer } = await runSearch(parts, scope, asked).finally(stopProgress);
 
-  Object.assign(logFields, answerLogFields(answer));
   const copies = new AnswerCopies(answer.body);
-  mcpRequest.delivery = { copies, flushed: delivery.begin(searchRequest, response, answer.payable) };
+  mcpRequest.delivery = { copies, flushed: parts.delivery.begin(searchRequest, response, answer.payable) };
   // With progress notifications the headers have been sent already.
   if (!response.headersSent) {
     response.setHeader("X-Request-Id", answer.requestId);

@@ -36,9 +36,7 @@ import {
 } from "./search-form.ts";
 import type { SessionSearch, SessionSearches } from "./session-searches.ts";
 import type { CancelSearch } from "../search/cancel-search.ts";
-import { answerLogFields } from "../search/search.ts";
-import { newSearchRequest } from "../search/search-request.ts";
-import type { SearchParts } from "../v1/search.ts";
+import { runSearch, type SearchParts } from "../v1/search.ts";
 
 export interface PlaygroundParts extends SearchParts {
   cancelSearch: CancelSearch;
@@ -68,14 +66,11 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
  * POST /playground/search: runs a search like `POST /v1/serp/search`, with its admission, hold, charge and delivery. The form has an
  * idempotency key, so a double click or a reload pays once. Another query from the same form is another search.
  */
-export function runPlayground(
-  account: AccountHandlers,
-  { search, delivery, unsent, searchTimeoutMs: timeoutMs, publicUrl, sessionSearches }: PlaygroundParts & PageParts,
-) {
+export function runPlayground(account: AccountHandlers, parts: PlaygroundParts & PageParts) {
+  const { delivery, unsent, publicUrl, sessionSearches } = parts;
   return async (asked: FormRequest): Promise<void> => {
     const { request, response, caller, form } = asked;
     const scope = requestScopeOf(response);
-    const { requestId, deadlineStartsAtMs, logFields } = scope;
     const disconnected = abortOnDisconnect(response).signal;
     const address = publicAddress(request, publicUrl);
     const page = { typed: form, address, look: { hasFocus: false, isOpen: false } };
@@ -84,11 +79,8 @@ export function runPlayground(
     try {
       requireScope(caller, "search");
       const { query, idempotencyKey } = readKeyedQuery(form);
-      const spans = scope.beginSpans();
-      const sent = { requestId, deadlineStartsAtMs, timeoutMs, caller, query, idempotencyKey, disconnected, spans };
-      const searchRequest = newSearchRequest(sent);
-      const answer = await search.run(searchRequest);
-      Object.assign(logFields, answerLogFields(answer));
+      const search = { caller, query, idempotencyKey, disconnected };
+      const { searchRequest, answer } = await runSearch(parts, scope, search);
       await sessionSearches.add(asked, answer.requestId);
       const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
       // Rendered before the delivery begins, because whatever is sent from then on counts as the answer.
@@ -104,7 +96,7 @@ export function runPlayground(
       if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
       const searches = await sessionSearches.read(asked);
       const look = { hasFocus: false, isOpen: issuesIn(error.details).some(({ path }) => !unfolded.includes(path)) };
-      const shown = view(caller, { ...page, look, outcome: errorView(requestId, error, caller), searches });
+      const shown = view(caller, { ...page, look, outcome: errorView(scope.requestId, error, caller), searches });
       account.send(asked, errors[error.code].status, shown);
     }
   };

@@ -9,7 +9,6 @@ import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { redisFailure } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed } from "../errors.ts";
-import type { LogFields } from "../http/request-scope.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { Refunds } from "./refunds.ts";
 import type { Reply, ReplyInbox } from "./reply-inbox.ts";
@@ -42,15 +41,6 @@ export interface DeliverableAnswer {
   trace: SearchTrace | undefined;
   /** The provider calls that count as unpaid if the caller does not take the answer. */
   payable?: PayableCalls | undefined;
-}
-
-export function answerLogFields({ requestId, replayed, chargedMils, trace }: DeliverableAnswer): LogFields {
-  return {
-    outcome: replayed ? "replayed" : "answered",
-    ...(replayed && { answerOf: requestId }),
-    chargedMils,
-    ...trace,
-  };
 }
 
 interface Parts {
