@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
-import { requestId, timeOfId } from "../ids.ts";
+import { requestId as requestIdForm, timeOfId } from "../ids.ts";
 import { answerSources } from "../outcomes.ts";
 import { type Query, querySchema } from "../query/query.ts";
 
@@ -47,24 +47,20 @@ export const loggedColumns = `l.at, l.request_id, l.token_id, t.name as token_na
   l.location, l.language, l.device, l.depth, l.target_domain, l.types, l.format, l.duration_ms, l.source, l.provider, l.calls`;
 
 export function readLogged(read: unknown): LoggedSearch {
-  const { tokenId, tokenName: name, tokenLast4: last4, source, provider, calls, ...row } = loggedRow.parse(read);
-  const { keyword, location, language, device, depth, targetDomain, types, format } = row;
+  const { at, requestId, keyHash, durationMs, source, provider, calls, ...row } = loggedRow.parse(read);
+  const { tokenId, tokenName: name, tokenLast4: last4, targetDomain, types, format, ...query } = row;
   return {
-    at: row.at,
-    requestId: row.requestId,
+    at,
+    requestId,
     token: { tokenId, name, last4 },
-    keyHash: row.keyHash,
+    keyHash,
     query: {
-      keyword,
-      location,
-      language,
-      device,
-      depth,
+      ...query,
       ...(targetDomain !== null && { targetDomain }),
       ...(types !== null && { types }),
       ...(format !== null && { format }),
     },
-    durationMs: row.durationMs,
+    durationMs,
     work: source === null ? null : { source, provider: provider ?? "", calls: calls ?? [] },
   };
 }
@@ -75,7 +71,7 @@ export async function readSearches(
   organizationId: string,
   requestIds: readonly string[],
 ): Promise<Map<string, LoggedSearch>> {
-  const ids = requestIds.filter((id) => requestId.safeParse(id).success);
+  const ids = requestIds.filter((id) => requestIdForm.safeParse(id).success);
   if (ids.length === 0) return new Map();
   const { rows } = await database.query({
     name: "read_searches",
