@@ -42,10 +42,8 @@ export async function startGuardedProcess(
   if (pid === undefined) throw new Error(`${command} was started without a process id`);
   child.unref();
   const dismissGuard = startGuard(pid, { stopSignal, throwawayFolder });
-  const exited = endOf(child).then((reason) => {
-    dismissGuard();
-    return reason;
-  });
+  const exited = endOf(child);
+  void exited.then(dismissGuard);
   const kill = (signal: NodeJS.Signals) => void child.kill(signal);
   return { pid, process: child, exited, kill, stop: () => stopWithin(stopTimeoutMs, exited, kill, stopSignal) };
 }
