@@ -6,7 +6,7 @@ import { z } from "zod";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { hashToken } from "../../api/tokens/tokens.ts";
 import { newId } from "../../shared/ids.ts";
-import { appendEntry, compressEntry } from "../../worker/raw-answers/raw-answers.ts";
+import { appendEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, readLine } from "../harness/clients/admin.ts";
 import { ownForm, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
@@ -98,7 +98,7 @@ test("every command that changes something leaves an entry under the operator's 
   const noCall = { from: "cache", callsOf: null } as const;
   const call = { provider: "p", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
   for (const entry of [{ noCall }, { call: { ...call, body: "{}", bodyCharacters: 2 } }]) {
-    await appendEntry(service.redis, rawRequestId, { compressed: await compressEntry(entry), keepMs: 600_000 });
+    await appendEntry(service.redis, rawRequestId, entry, 600_000);
   }
   for (const [name, { args, actions }] of Object.entries(recording)) {
     expect([name, await recordedBy(...args)]).toEqual([name, actions]);

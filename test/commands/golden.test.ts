@@ -3,7 +3,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
-import { appendEntry, compressEntry } from "../../worker/raw-answers/raw-answers.ts";
+import { appendEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult } from "../harness/clients/admin.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
 import { openGap } from "../harness/fixtures/open-gap.ts";
@@ -36,8 +36,7 @@ beforeAll(async () => {
   operator = new Operator(service, { ...settings, OPERATOR_NAME: "ada", RAW_ANSWER_MINUTES: "10" });
   Object.assign(named, await operator.create("free"));
   const call = { provider: "serper", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
-  const compressed = await compressEntry({ call: { ...call, body: "{}", bodyCharacters: 2 } });
-  await appendEntry(service.redis, named.rawId, { compressed, keepMs: 600_000 });
+  await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bodyCharacters: 2 } }, 600_000);
   const { headers } = await service.search(named.token, { keyword: "garden pump" });
   named.searchId = headers.get("x-request-id") ?? "";
   await service.until(async () => {

@@ -46,18 +46,15 @@ export type RawAnswerEntry = z.infer<typeof entry>;
 
 export const rawAnswersKeyOf = (requestId: string) => `raw:${requestId}`;
 
-/** An entry as Redis has it. */
-export function compressEntry(kept: RawAnswerEntry): Promise<Buffer> {
-  return compressAnswer(Buffer.from(JSON.stringify(kept)));
-}
-
 /** @throws if Redis does not take it. Either the entry and its expiry are stored, or none of them. */
 export async function appendEntry(
   redis: Redis,
   requestId: string,
-  { compressed, keepMs }: { compressed: Buffer; keepMs: number },
+  kept: RawAnswerEntry,
+  keepMs: number,
 ): Promise<void> {
   const key = rawAnswersKeyOf(requestId);
+  const compressed = await compressAnswer(Buffer.from(JSON.stringify(kept)));
   await execPipeline(redis.multi().rpush(key, compressed).pexpire(key, keepMs, "NX"));
 }
 

@@ -5,7 +5,6 @@ import type { CallRecorder } from "../providers/policies/attempt.ts";
 import {
   appendEntry,
   bodyCharactersMax,
-  compressEntry,
   type NoCall,
   type RawAnswer,
   type RawAnswerEntry,
@@ -92,7 +91,7 @@ export class RawAnswers {
       if (performance.now() >= this.#headroom.untilMs)
         this.#remember((await hasRedisHeadroom(redis, redisShareMax)) ? "kept" : "no_headroom");
       if (this.#headroom.stored !== "kept") return this.#headroom.stored;
-      await appendEntry(redis, requestId, { compressed: await compressEntry(entry()), keepMs: this.#keepMs });
+      await appendEntry(redis, requestId, entry(), this.#keepMs);
       return "kept";
     } catch (error) {
       this.#warn(error);
@@ -132,8 +131,8 @@ export function openSecretRemoval(config: EngineConfig): (text: string) => strin
   if (login !== undefined && password !== undefined) secrets.push(btoa(`${login}:${password}`));
   if (secrets.length === 0) return (text) => text;
   // The longest first: one may be the beginning of another.
-  const patterns = secrets.toSorted((one, other) => other.length - one.length).map(encodedForms);
-  const pattern = new RegExp(patterns.join("|"), "g");
+  const longestFirst = secrets.toSorted((one, other) => other.length - one.length);
+  const pattern = new RegExp(longestFirst.map((secret) => secret.replace(/./g, encodedForms)).join("|"), "g");
   return (text) => text.replace(pattern, removed);
 }
 
@@ -145,12 +144,8 @@ const namedEntities: Readonly<Record<string, string>> = {
   "'": "&apos;",
 };
 
-/** A pattern for a secret whose characters may each be encoded. Secrets are ASCII. */
-function encodedForms(secret: string): string {
-  return secret.replace(/./g, encodedCharacter);
-}
-
-function encodedCharacter(character: string): string {
+/** A pattern for a character of a secret, which may be encoded. Secrets are ASCII. */
+function encodedForms(character: string): string {
   const code = character.charCodeAt(0);
   const digits = code.toString(16).padStart(2, "0");
   const literal = `\\x${digits}`;
