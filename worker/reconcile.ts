@@ -153,7 +153,7 @@ export async function continueResync(context: Repairing, leads: () => Promise<bo
   while (!at.done && performance.now() < untilMs && (await leads())) {
     at = { runId: at.runId, ...(await storeNextBalances(context, at.after)) };
     // Written even if the lease was lost: the page is stored, and the next leader need not store it again.
-    await keep(redis, at);
+    await redis.set(progressKey, JSON.stringify(at), "PX", protocolTimes.resyncRecordMs);
   }
   if (at.done !== before.done) log.info({ redisRunId: at.runId }, "stored the balances of all organizations in Redis");
 }
@@ -165,10 +165,6 @@ async function readProgress(redis: Redis): Promise<Progress> {
   ]);
   const known = kept ? progress.parse(JSON.parse(kept)) : undefined;
   return known?.runId === runId ? known : { runId, after: "", done: false };
-}
-
-async function keep(redis: Redis, at: Progress): Promise<void> {
-  await redis.set(progressKey, JSON.stringify(at), "PX", protocolTimes.resyncRecordMs);
 }
 
 /** The id of this run of Redis. Another one means a restart: data may be lost or old. @throws if Redis does not answer. */

@@ -254,13 +254,10 @@ export class InFlightSearches {
     if (own.has(requestId)) return true;
     if (own.size >= plan.concurrency) return false;
     this.#requestIds.set(organizationId, own.add(requestId));
-    void ended.then(() => this.#remove(organizationId, requestId));
+    void ended.then(() => {
+      own.delete(requestId);
+      if (own.size === 0) this.#requestIds.delete(organizationId);
+    });
     return true;
-  }
-
-  #remove(organizationId: string, requestId: string): void {
-    const own = this.#requestIds.get(organizationId);
-    own?.delete(requestId);
-    if (own?.size === 0) this.#requestIds.delete(organizationId);
   }
 }

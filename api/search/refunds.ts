@@ -144,13 +144,9 @@ export class Refunds {
    * @returns resolves once the search has ended in Postgres, or was left to the sweeper. Never rejects.
    */
   cancel(request: SearchRequest, reply: Promise<Reply>): Promise<void> {
-    const step = this.#cancel(request, reply);
+    const step = this.reverseIfCharged(request, this.withdraw(request), "caller_disconnected", reply);
     this.#cancellations.add(step);
     return step.finally(() => this.#cancellations.delete(step));
-  }
-
-  async #cancel(request: SearchRequest, reply: Promise<Reply>): Promise<void> {
-    await this.reverseIfCharged(request, this.withdraw(request), "caller_disconnected", reply);
   }
 
   /**

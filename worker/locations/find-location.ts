@@ -41,14 +41,12 @@ export async function findLocation(lists: Lists, location: string): Promise<Foun
   const inLists = matchIn(providers, [typed], namesakes);
   const matches = inLists.some(({ rows }) => rows.length > 0) ? inLists : await matchOtherNames(lists, typed);
   const several = matches.filter(({ rows }) => rows.length > 1);
-  if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(several.flatMap(rowsOf)) };
+  if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(several.flatMap(({ rows }) => rows)) };
   const names = new Map(matches.flatMap(({ provider, rows: [row] }) => (row ? [[provider, row.name] as const] : [])));
   const lackedBy = new Set(providers.filter((provider) => !names.has(provider)));
   const similar = names.size > 0 ? [] : await findSimilar(lists, typed, namesakes);
   return { isAmbiguous: false, names, lackedBy, candidates: similar && toCandidates(similar) };
 }
-
-const rowsOf = ({ rows }: { rows: StoredLocation[] }) => rows;
 
 type Match = { provider: string; rows: StoredLocation[] };
 
