@@ -201,7 +201,7 @@ async function examineRole(database: Database): Promise<Finding> {
   const { rows } = await database.query(
     `select count(*)::int as refused from pg_proc
      where pronamespace = 'public'::regnamespace and not has_function_privilege(oid, 'execute')
-       and proname in ('decide_searches', 'charge_alone', 'limit_organization', 'limit_token', 'reverse_charges', 'grant_credit', 'correct_credit', 'topup')`,
+       and proname in ('decide_searches', 'charge_alone', 'limit_organization', 'limit_token', 'reverse_charges', 'change_credit', 'topup')`,
   );
   if (refusedRow.parse(rows[0]).refused === 0) return ok("postgres", "the role serpmill has its privileges");
   return failure("postgres", "the role serpmill lacks privileges", "Run npm run migrate, which repairs them.", users);

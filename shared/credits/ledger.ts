@@ -13,7 +13,7 @@ import type { StoredAnswer } from "./stored-answers.ts";
 /**
  * The ledger in Postgres, the truth about money. Every search whose end reached Postgres has one decision: a charge, which is an
  * entry of the ledger, or a refund, which is not. The first process that inserts a decision decides, and all others follow.
- * Only functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `grant_credit`, `correct_credit`, `topup`), and each
+ * Only functions of the database write (`decide_searches`, `charge_alone`, `reverse_charges`, `change_credit`, `topup`), and each
  * locks the organization's row first.
  */
 
@@ -197,12 +197,13 @@ export interface BalanceChange {
 
 const changedRow = rowOf({ fresh: z.boolean(), balanceMils: z.number(), version: z.number() });
 
-function changeBy(statement: string) {
+function changeBy(kind: "grant" | "correction") {
   return async (
     database: Querying,
     { organizationId, grantId, mils, reason }: BalanceChange,
   ): Promise<(VersionedBalance & { fresh: boolean }) | undefined> => {
-    const { rows } = await database.query(statement, [organizationId, grantId, mils, reason]);
+    const values = [kind, organizationId, grantId, mils, reason];
+    const { rows } = await database.query("select * from change_credit($1, $2, $3, $4, $5)", values);
     return rows[0] && changedRow.parse(rows[0]);
   };
 }
@@ -212,14 +213,14 @@ function changeBy(statement: string) {
  * @returns undefined if the organization does not exist.
  * @throws what {@link grantRefusal} explains.
  */
-export const grantCredit = changeBy("select * from grant_credit($1, $2, $3, $4)");
+export const grantCredit = changeBy("grant");
 
 /**
  * Corrects a balance. It is no spending. Searches that run may then be refused at their end, which costs their callers nothing.
  * @returns undefined if the organization does not exist.
  * @throws what `correctionRefusal` explains, if the balance would fall below 0 or grow too large.
  */
-export const correctCredit = changeBy("select * from correct_credit($1, $2, $3, $4)");
+export const correctCredit = changeBy("correction");
 
 // By the SQLSTATEs of a violated check and a violated unique index.
 const grantRefusals: Record<string, string> = {

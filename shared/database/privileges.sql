@@ -35,7 +35,7 @@ revoke execute on function
   given_back_late,
   token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
   utc_today, month_of, spending_text, answer_slot, first_version_since,
-  decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
+  decide_searches, charge_alone, reverse_charges, change_credit, topup,
   limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
   record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
@@ -43,7 +43,7 @@ revoke execute on function
 from public;
 grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
-  decide_searches, charge_alone, reverse_charges, grant_credit, correct_credit, topup,
+  decide_searches, charge_alone, reverse_charges, change_credit, topup,
   limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
   begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
   record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,

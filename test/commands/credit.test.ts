@@ -78,7 +78,7 @@ test("a correction is decided on the balance after a change that is under way", 
   await asOwner(service.databaseUrl, async (client) => {
     const { rows } = await client.query("select pg_backend_pid() as pid");
     await client.query("begin");
-    await client.query("select grant_credit($1, $2, 50, 'test')", [organizationId, newId("grant")]);
+    await client.query("select change_credit('grant', $1, $2, 50, 'test')", [organizationId, newId("grant")]);
     const corrected = correct(organizationId, -20);
     const waiting = "select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))";
     await service.until(async () => (await service.database.query(waiting, [rows[0].pid])).rowCount === 1);

@@ -96,7 +96,7 @@ test("a checkpoint ahead of a ledger that was restored without it is reported un
     expect(await outcome(isFull)).toEqual({ broken: [checkpointRule], readEntries: 8 });
   // The ledger goes on beyond its version with another history.
   await charge(1);
-  await own("select grant_credit($1, 'other', 1, 'test')");
+  await own("select change_credit('grant', $1, 'other', 1, 'test')");
   await charge(3);
   for (const isFull of [false, true])
     expect(await outcome(isFull)).toEqual({ broken: [checkpointRule], readEntries: 13 });

@@ -87,7 +87,7 @@ export function confirm(search: Search): void {
   search.undelivered = 0;
 }
 
-/** grant_credit(): one price more. */
+/** change_credit(): one price more. */
 export function grant({ shared }: State): void {
   shared.granted += 1;
   shared.balance += 1;

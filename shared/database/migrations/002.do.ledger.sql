@@ -30,8 +30,7 @@ create table ledger_entries (
 );
 create unique index one_charge_per_request on ledger_entries (request_id) where kind = 'charge';
 create unique index one_reversal_per_request on ledger_entries (request_id) where kind = 'reversal';
-create unique index one_entry_per_grant on ledger_entries (grant_id) where kind = 'grant';
-create unique index one_entry_per_correction on ledger_entries (grant_id) where kind = 'correction';
+create unique index one_entry_per_grant on ledger_entries (grant_id, kind) where grant_id is not null;
 -- The billing pages list and count by this index. It leaves out charges, which are found by the primary key, so it stays
 -- small: of a million entries it holds the few of other kinds.
 create index not_charges_by_organization on ledger_entries (organization_id, kind, version) include (amount_mils)
@@ -83,11 +82,11 @@ create table undelivered (
   charged_at timestamptz not null default now()
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_analyze_scale_factor = 1);
 
--- Adds credit once per grant id. A repeat returns the balance and the version as they are; the grant id of another organization
--- is refused by its index. A grant does not count as spending, so the balances with which the day and the month
--- began grow by it.
+-- Adds an entry of credit, once per kind and id: a `grant`, or a `correction`, which takes credit away with mils below 0. A repeat
+-- returns the balance and the version as they are. The id of another organization is refused by its index, a balance below 0 by its
+-- constraint. Neither counts as spending, so the balances with which the day and the month began move with it.
 -- Returns no row for an unknown organization.
-create function grant_credit(organization text, given_grant_id text, mils bigint, why text) returns table (
+create function change_credit(entry_kind text, organization text, given_id text, mils bigint, why text) returns table (
   fresh boolean, balance_mils bigint, version bigint
 ) language plpgsql security definer set search_path = public, pg_temp as $$
 #variable_conflict use_column
@@ -96,9 +95,9 @@ begin
   return query
   with entry as (
     insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, grant_id, reason)
-    select o.id, o.version + 1, 'grant', mils, o.balance_mils + mils, given_grant_id, why from organizations o
+    select o.id, o.version + 1, entry_kind, mils, o.balance_mils + mils, given_id, why from organizations o
     where o.id = organization
-      and not exists (select 1 from ledger_entries l where l.grant_id = given_grant_id and l.kind = 'grant'
+      and not exists (select 1 from ledger_entries l where l.grant_id = given_id and l.kind = entry_kind
           and l.organization_id = organization)
     returning *
   ), pair as (
@@ -112,35 +111,7 @@ begin
   where o.id = organization;
 end $$;
 
--- Adds credit, or takes it away (mils below 0), once per correction id. A repeat returns the balance and the version as they are.
--- The balance never falls below 0: its constraint refuses that. Like a grant, a correction does not count as spending.
--- Returns no row for an unknown organization.
-create function correct_credit(organization text, correction_id text, mils bigint, why text) returns table (
-  fresh boolean, balance_mils bigint, version bigint
-) language plpgsql security definer set search_path = public, pg_temp as $$
-#variable_conflict use_column
-begin
-  perform 1 from organizations o where o.id = organization for no key update;
-  return query
-  with entry as (
-    insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, grant_id, reason)
-    select o.id, o.version + 1, 'correction', mils, o.balance_mils + mils, correction_id, why from organizations o
-    where o.id = organization
-      and not exists (select 1 from ledger_entries l where l.grant_id = correction_id and l.kind = 'correction'
-          and l.organization_id = organization)
-    returning *
-  ), pair as (
-    update organizations o set balance_mils = e.balance_after_mils, version = e.version,
-      day_began_with_mils = o.day_began_with_mils + mils, month_began_with_mils = o.month_began_with_mils + mils
-    from entry e where o.id = e.organization_id
-    returning o.balance_mils, o.version
-  )
-  select exists (select 1 from entry), coalesce(p.balance_mils, o.balance_mils), coalesce(p.version, o.version)
-  from organizations o left join pair p on true
-  where o.id = organization;
-end $$;
-
--- Adds credit that was paid for, once per grant id, through grant_credit(), whose lock holds until the end of the transaction.
+-- Adds credit that was paid for, once per grant id, through change_credit(), whose lock holds until the end of the transaction.
 -- The first top-up turns the plan `free` into `payg`, also where an operator has granted its credit already. Later ones leave the
 -- plan alone: an operator may have moved the organization back to `free` on purpose.
 -- Returns no row for an unknown organization.
@@ -152,7 +123,7 @@ declare
   granted record;
   turned boolean;
 begin
-  select * into granted from grant_credit(organization, given_grant_id, mils, 'top-up');
+  select * into granted from change_credit('grant', organization, given_grant_id, mils, 'top-up');
   if not found then
     return;
   end if;

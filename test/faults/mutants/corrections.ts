@@ -4,24 +4,26 @@ import { inCode, inSql, moneyModel, type Mutant, replace, testFile } from "./mut
 export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-repeated",
-    what: "A correction counts as often as it is sent, and no index forbids it.",
+    what: "A grant or a correction counts as often as it is sent, and no index forbids it.",
     caughtBy: moneyModel,
     edits: [
-      inSql("one_entry_per_correction", replace("create unique index", "create index")),
-      inSql("correct_credit", replace(/and not exists \([^)]*\)/, "")),
+      inSql("one_entry_per_grant", replace("create unique index", "create index")),
+      inSql("change_credit", replace(/and not exists \([^)]*\)/, "")),
     ],
   },
   {
     name: "correction-unlocked",
-    what: "A correction does not lock the organization first, so it may be decided on an old balance.",
+    what: "A grant or a correction does not lock the organization first, so it may be decided on an old balance.",
     caughtBy: testFile("test/commands/credit.test.ts"),
-    edits: [inSql("correct_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
+    edits: [inSql("change_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
   },
   {
     name: "correction-is-spending",
-    what: "A correction that takes credit away counts against the limits, and one that adds credit makes room.",
+    what: "A correction that takes credit away counts against the limits.",
     caughtBy: testFile("test/commands/credit.test.ts"),
-    edits: [inSql("correct_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
+    edits: [
+      inSql("change_credit", replace("o.day_began_with_mils + mils,", "o.day_began_with_mils + greatest(mils, 0),")),
+    ],
   },
   {
     name: "correction-not-announced",

@@ -60,7 +60,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
     name: "credit-counts-as-spending",
     what: "Credit that is added makes room under a limit.",
     caughtBy: ledger,
-    edits: [inSql("grant_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
+    edits: [inSql("change_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
   },
   {
     name: "spending-of-yesterday-counts",

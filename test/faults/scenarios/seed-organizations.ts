@@ -59,7 +59,7 @@ async function insert(client: Client, planCode: string, organizations: readonly 
     ],
   );
   await client.query(
-    `select grant_credit(g.id, g.grant_id, g.mils, 'scenario')
+    `select change_credit('grant', g.id, g.grant_id, g.mils, 'scenario')
      from unnest($1::text[], $2::text[], $3::bigint[]) as g (id, grant_id, mils)`,
     [ids, ids.map(() => newId("grant")), organizations.map(({ balanceMils }) => balanceMils)],
   );

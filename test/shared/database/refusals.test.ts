@@ -18,7 +18,7 @@ beforeAll(async () => {
   ({ url, drop } = await freshDatabase());
   database = openDatabase({ url, name: "test", sizeMax: 2, log, shutdown });
   await database.query("insert into organizations (id, name, plan_code) values ($1, 'Test', 'free')", [organizationId]);
-  await database.query("select * from grant_credit($1, 'g', 10, 'test')", [organizationId]);
+  await database.query("select * from change_credit('grant', $1, 'g', 10, 'test')", [organizationId]);
 });
 afterAll(async () => {
   await shutdown.run(log);
@@ -73,7 +73,7 @@ test.each([
     /permission denied/,
   ],
   ["create function decide() returns int language sql return 1", /permission denied/],
-  ["alter function grant_credit reset all", /must be owner/],
+  ["alter function change_credit reset all", /must be owner/],
   ["alter table ledger_entries disable trigger all", /must be owner/],
 ])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
   await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(refusal);
@@ -86,7 +86,7 @@ test("every function that the role serpmill may call runs as its owner, with a f
   );
   const computing = new Set(["answer_slot", "month_of", "spending_text", "utc_today"]); // Those that use no table need no rights.
   expect(rows.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["grant_credit", "reverse_charges", "decide_searches", "topup"]),
+    expect.arrayContaining(["change_credit", "reverse_charges", "decide_searches", "topup"]),
   );
   expect(rows.filter(({ name, definer, fixed }) => !computing.has(name) && !(definer && fixed))).toEqual([]);
 });
