@@ -31,8 +31,7 @@ revoke all on all functions in schema public from serpmill;
 
 -- Processes move money only by calling these functions, which run as their owner.
 revoke execute on function
-  refuse_change, refuse_audit_change, refuse_gap_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since,
-  given_back_late,
+  refuse_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since, given_back_late,
   token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, change_credit, topup,

@@ -38,11 +38,11 @@ create index not_charges_by_organization on ledger_entries (organization_id, kin
 
 create function refuse_change() returns trigger language plpgsql as $$
 begin
-  raise exception 'the ledger is append only: % is refused', lower(tg_op) using errcode = 'restrict_violation';
+  raise exception '% append only: % is refused', tg_argv[0], lower(tg_op) using errcode = 'restrict_violation';
 end $$;
 
 create trigger ledger_is_append_only before update or delete or truncate on ledger_entries
-  for each statement execute function refuse_change();
+  for each statement execute function refuse_change('the ledger is');
 
 -- Up to which version `ledger verify` has checked an organization, and the balance after it. The usual check goes on from there. A
 -- row only moves forward, and only to an entry of the ledger with this balance. So one that disagrees with the ledger is the trace of

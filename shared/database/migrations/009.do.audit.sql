@@ -29,20 +29,12 @@ create index audit_entries_of_sessions on audit_entries (at)
 create index audit_entries_of_changes on audit_entries (organization_id, at)
   where actor_kind = 'account' and action not in ('session.opened', 'session.closed');
 
--- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people.
-create function refuse_audit_change() returns trigger language plpgsql as $$
-begin
-  if tg_op = 'DELETE' and tg_level = 'ROW' then
-    if old.action in ('session.opened', 'session.closed') and old.at < now() - interval '90 days' then
-      return old;
-    end if;
-  end if;
-  raise exception 'the audit trail is append only: % is refused', lower(tg_op) using errcode = 'restrict_violation';
-end $$;
 create trigger audit_entries_are_append_only before update or truncate on audit_entries
-  for each statement execute function refuse_audit_change();
-create trigger audit_entries_stay before delete on audit_entries
-  for each row execute function refuse_audit_change();
+  for each statement execute function refuse_change('the audit trail is');
+-- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people.
+create trigger audit_entries_stay before delete on audit_entries for each row
+  when (old.action not in ('session.opened', 'session.closed') or old.at >= now() - interval '90 days')
+  execute function refuse_change('the audit trail is');
 
 -- Deletes sign-ins and sign-outs that are older than 90 days, oldest first. It runs as the owner, since processes may not delete.
 create function clear_old_sign_ins(entries_max integer) returns bigint language sql security definer

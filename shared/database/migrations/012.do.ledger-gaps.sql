@@ -22,18 +22,11 @@ create table ledger_gaps (
 );
 create index open_ledger_gaps on ledger_gaps (organization_id, id) where closed_at is null;
 
-create function refuse_gap_change() returns trigger language plpgsql as $$
-begin
-  if tg_op = 'UPDATE' then
-    if old.closed_at is null and to_jsonb(new) - '{closed_at,note}'::text[] = to_jsonb(old) - '{closed_at,note}'::text[] then
-      return new;
-    end if;
-  end if;
-  raise exception 'ledger gaps are append only: % is refused', lower(tg_op) using errcode = 'restrict_violation';
-end $$;
-create trigger ledger_gaps_are_only_closed before update or delete on ledger_gaps
-  for each row execute function refuse_gap_change();
-create trigger ledger_gaps_stay before truncate on ledger_gaps for each statement execute function refuse_gap_change();
+create trigger ledger_gaps_are_only_closed before update on ledger_gaps for each row
+  when (old.closed_at is not null or to_jsonb(new) - '{closed_at,note}'::text[] <> to_jsonb(old) - '{closed_at,note}'::text[])
+  execute function refuse_change('ledger gaps are');
+create trigger ledger_gaps_stay before delete or truncate on ledger_gaps
+  for each statement execute function refuse_change('ledger gaps are');
 
 -- Records the copies among these that came after an entry which the ledger does not have, with an entry in the audit trail. A copy
 -- names the entry after which it came, or '' if that is unknown; then the balance after its version decides. A repeat under
