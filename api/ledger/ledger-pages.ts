@@ -66,11 +66,6 @@ export async function readNewestEntries(
   return rows.toReversed().map((row) => entryRow.parse(row));
 }
 
-// Each kind has an index of its own.
-const amountStatements = {
-  grant: "select amount_mils from ledger_entries where grant_id = $1 and kind = 'grant'",
-  correction: "select amount_mils from ledger_entries where grant_id = $1 and kind = 'correction'",
-};
 const amountRow = z.object({ amount_mils: z.number() });
 
 /** The mils of a grant or a correction; undefined if there is none with this id. */
@@ -79,7 +74,8 @@ export async function readGrantMils(
   kind: "grant" | "correction",
   grantId: string,
 ): Promise<number | undefined> {
-  const { rows } = await database.query(amountStatements[kind], [grantId]);
+  const statement = "select amount_mils from ledger_entries where grant_id = $1 and kind = $2";
+  const { rows } = await database.query(statement, [grantId, kind]);
   return rows[0] && amountRow.parse(rows[0]).amount_mils;
 }
 
