@@ -127,10 +127,9 @@ async function show({ database, redis }: CommandContext, organizationId: string)
 async function rename({ database, actor }: CommandContext, organizationId: string, name: string) {
   await inTransaction(database, async (transaction) => {
     await refuseErased(transaction, organizationId);
-    const renamed = await renameOrganization(transaction, organizationId, name);
-    if (!renamed) refuseUnknown(organizationId);
-    if (renamed.oldName !== name)
-      await recordAudit(transaction, actor, { action: "organization.renamed", organizationId });
+    const before = await renameOrganization(transaction, organizationId, name);
+    if (!before) refuseUnknown(organizationId);
+    if (before.name !== name) await recordAudit(transaction, actor, { action: "organization.renamed", organizationId });
   });
   return { orgId: organizationId, name };
 }
@@ -165,12 +164,12 @@ export async function suspendRecorded(
   actor: Actor,
   { organizationId, suspended }: { organizationId: string; suspended: boolean },
 ): Promise<void> {
-  const changed = await setSuspended(transaction, organizationId, suspended);
-  if (!changed) refuseUnknown(organizationId);
+  const before = await setSuspended(transaction, organizationId, suspended);
+  if (!before) refuseUnknown(organizationId);
   await recordAudit(transaction, actor, {
     action: suspended ? "organization.suspended" : "organization.resumed",
     organizationId,
-    before: { suspended: changed.wasSuspended },
+    before: { suspended: before.isSuspended },
     after: { suspended },
   });
 }

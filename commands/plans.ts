@@ -159,9 +159,9 @@ function priceOf({ price, pricePerPage }: PlanOptions) {
 async function assign(context: CommandContext, orgId: string, code: string) {
   await inTransaction(context.database, async (transaction) => {
     await refuseErased(transaction, orgId);
-    const assigned = await assignPlan(transaction, orgId, code);
-    if (!assigned) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
-    const values = { before: { plan: assigned.oldPlanCode }, after: { plan: code } };
+    const former = await assignPlan(transaction, orgId, code);
+    if (!former) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
+    const values = { before: { plan: former.plan }, after: { plan: code } };
     const entry = { action: "plan.assigned", organizationId: orgId, subject: code, ...values } as const;
     await recordAudit(transaction, context.actor, entry);
   });

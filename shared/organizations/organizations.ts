@@ -123,21 +123,39 @@ export async function showOrganization(database: Database, organizationId: strin
   return rows[0] && organizationRow.parse(rows[0]);
 }
 
-const renamedRow = rowOf({ oldName: z.string() });
+const formerRow = rowOf({ name: z.string(), plan: z.string(), isSuspended: z.boolean() });
 
-/** Gives an organization another name. @returns the name that it had; undefined if it does not exist. */
-export async function renameOrganization(
-  database: Querying,
-  organizationId: string,
-  name: string,
-): Promise<{ oldName: string } | undefined> {
+/** What each change sets, from the `old` row and what that is joined with. */
+const changes = {
+  name: "name = $2 from old",
+  isSuspended: "suspended_at = case when $2 then coalesce(o.suspended_at, now()) end from old",
+  plan: "plan_code = p.code from old join plans p on p.code = $2",
+};
+
+/** @returns what the organization was before; undefined if there is none, or nothing to join with it. */
+async function changeOrganization(database: Querying, what: keyof typeof changes, values: [id: string, to: unknown]) {
   const { rows } = await database.query(
-    `with old as (select id, name from organizations where id = $1 for no key update)
-     update organizations o set name = $2 from old where o.id = old.id returning old.name as old_name`,
-    [organizationId, name],
+    `with old as (
+       select id, name, plan_code as plan, suspended_at is not null as is_suspended from organizations
+       where id = $1 for no key update
+     )
+     update organizations o set ${changes[what]} where o.id = old.id returning old.name, old.plan, old.is_suspended`,
+    values,
   );
-  return rows[0] && renamedRow.parse(rows[0]);
+  return rows[0] && formerRow.parse(rows[0]);
 }
+
+/** Gives an organization another name. @returns what it was before; undefined if it does not exist. */
+export const renameOrganization = (database: Querying, organizationId: string, name: string) =>
+  changeOrganization(database, "name", [organizationId, name]);
+
+/** Suspends or resumes an organization. A repeat keeps the first time. @returns what it was before; undefined if it does not exist. */
+export const setSuspended = (database: Querying, organizationId: string, suspended: boolean) =>
+  changeOrganization(database, "isSuspended", [organizationId, suspended]);
+
+/** Moves an organization to another plan. @returns what it was before; undefined if it or the plan does not exist. */
+export const assignPlan = (database: Querying, organizationId: string, planCode: string) =>
+  changeOrganization(database, "plan", [organizationId, planCode]);
 
 const erasureRow = rowOf({ isErased: z.boolean() });
 
@@ -153,51 +171,6 @@ export async function isErased(transaction: Querying, organizationId: string): P
 /** Lets changes of an account, and of its tokens, come one after the other until the end of the transaction. */
 export async function lockAccount(transaction: Querying, organizationId: string): Promise<void> {
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [organizationId]);
-}
-
-const suspensionRow = rowOf({ wasSuspended: z.boolean() });
-
-/**
- * Suspends or resumes an organization. A repeat keeps the first time.
- * @returns whether it was suspended before; undefined if it does not exist.
- */
-export async function setSuspended(
-  database: Querying,
-  organizationId: string,
-  suspended: boolean,
-): Promise<{ wasSuspended: boolean } | undefined> {
-  const { rows } = await database.query(
-    `with old as (
-       select id, suspended_at is not null as was_suspended from organizations
-       where id = $1 for no key update
-     )
-     update organizations o set suspended_at = case when $2 then coalesce(o.suspended_at, now()) end
-     from old where o.id = old.id returning old.was_suspended`,
-    [organizationId, suspended],
-  );
-  return rows[0] && suspensionRow.parse(rows[0]);
-}
-
-const assignmentRow = rowOf({ oldPlanCode: z.string() });
-
-/**
- * Moves an organization to another plan.
- * @returns the plan that it had; undefined if the organization or the plan does not exist.
- */
-export async function assignPlan(
-  database: Querying,
-  organizationId: string,
-  planCode: string,
-): Promise<{ oldPlanCode: string } | undefined> {
-  const { rows } = await database.query(
-    `with old as (
-       select id, plan_code from organizations where id = $1 for no key update
-     )
-     update organizations o set plan_code = p.code
-     from old, plans p where o.id = old.id and p.code = $2 returning old.plan_code as old_plan_code`,
-    [organizationId, planCode],
-  );
-  return rows[0] && assignmentRow.parse(rows[0]);
 }
 
 const idRow = z.object({ id: z.string() });

@@ -90,6 +90,7 @@ test("statements take values as parameters: only these constants of ours are put
     "isValid",
     "waitingBriefly",
     "condition",
+    "changes[what]",
     "conditions[filter]",
     "entryColumns",
     "kinds",
