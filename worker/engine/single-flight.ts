@@ -211,7 +211,6 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
   const failed = (error: unknown): undefined => {
     metrics.backgroundErrors.inc({ where: "leases" });
     warn(error);
-    return undefined;
   };
 
   const callProviders = async ({ query, deadlineAtMs, ...call }: Flight, token: string): Promise<FlightResult> => {
