@@ -17,7 +17,6 @@ const namesOnOwnServices = new Set([
   "full-strength",
   "half-open-inbox",
   "huge-pages",
-  "many-organizations",
   "unread-answers",
   "unread-streams",
 ]);

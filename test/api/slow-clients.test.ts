@@ -50,6 +50,10 @@ describe.concurrent("slow clients", () => {
     { title: "a body", bytes: `${post}Content-Length: 100000\r\n\r\n`, drip },
     { title: "a chunked body", bytes: `${post}Transfer-Encoding: chunked\r\n\r\nfffff\r\n`, drip },
     { title: "a body that stops before its length", bytes: `${post}Content-Length: 100\r\n\r\n{` },
+    {
+      title: "a body that its sender waits to send",
+      bytes: `${post}Expect: 100-continue\r\nContent-Length: 100\r\n\r\n`,
+    },
     { title: "a head that stops", bytes: "GET / HTTP/1.1\r\nHost: a\r\n" },
   ])("$title that is sent too slowly gets a 408, and the connection ends", async ({ bytes, ...sending }) => {
     // readBytes uses nothing that Express adds to a request.

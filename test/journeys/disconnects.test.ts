@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Connection } from "../abuse/callers/connection.ts";
+import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
@@ -125,6 +127,22 @@ test("a search that waits for the same answer gets it, although the caller that 
   expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
   expect([callsFor("same"), await unpaid()]).toEqual([10, 0]);
   expect((await service.usage(first.token)).body.creditBalanceMils).toBe(1_000);
+});
+
+test("a caller that closes its sending direction has disconnected: it gets no answer and pays nothing", async () => {
+  const organization = await service.organization({ creditMils: 100 });
+  const url = service.apis[0]?.url ?? "";
+  const release = stub.hold();
+  const connection = await Connection.open(url);
+  connection.send(searchBytes({ url, token: organization.token }, deep("half-closed")));
+  await isAsked("half-closed");
+  connection.finish();
+  await connection.readUntil(() => connection.isClosed, 15_000);
+  expect([connection.receivedBytes, connection.isClosed]).toEqual([0, true]);
+  await workersKnow();
+  release();
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect((await service.usage(organization.token)).body.creditBalanceMils).toBe(100);
 });
 
 test("a search that was disconnected before its worker died is not asked again by the next one", async () => {

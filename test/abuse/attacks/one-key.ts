@@ -11,8 +11,6 @@ import { outcomeOf } from "../callers/responses.ts";
 import { judgeHonestBeside } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch, redisBytes } from "../judges/memory.ts";
 
-/** Many requests under one Idempotency-Key. */
-
 const oneKey = "one-key";
 const connections = 50;
 const atOnce = 8;
@@ -73,36 +71,3 @@ const judgeMemory = (memory: MemoryWatch, redisGrownBytes: number): Finding => (
   seen: `API ${memory.toString()}, Redis by ${inMb(redisGrownBytes)} MB`,
   held: memory.grownBytes <= grownBytesMax && redisGrownBytes <= grownBytesMax,
 });
-
-const repeatedMs = 2_000;
-const repeatedKey = { "idempotency-key": "repeated" };
-const repeats: Record<Strength, number> = { quick: 300, full: 2_000 };
-
-/** Thousands of repeats wait for the answer of one request. */
-export const waitingRepeats: Attack = {
-  name: "waiting-repeats",
-  tried: `repeats under one Idempotency-Key while the first request runs for ${repeatedMs / 1_000} s, each on its own connection`,
-  run: async (stack, strength) => {
-    const { service, provider } = stack;
-    provider.otherwise = (request, response) =>
-      delayed(request.body["q"] === "repeated" ? repeatedMs : 0)(request, response);
-    const attacker = await service.organization();
-    const by = { url: stack.apiUrl, token: attacker.token };
-    let outcomes: string[] = [];
-    const honest = await judgeHonestBeside(stack, async () => {
-      const repeat = () => exchange(by.url, [searchBytes(by, { keyword: "repeated" }, repeatedKey)]);
-      outcomes = (await callEach(repeats[strength], repeats[strength], repeat)).flat().map(outcomeOf);
-    });
-    const calls = provider.requests.filter(({ body }) => body["q"] === "repeated").length;
-    await service.rest();
-    const charges = await countCharges(service.database, attacker.organizationId);
-    return [
-      {
-        promised: "one provider call, one charge, and every repeat ends",
-        seen: `${calls} calls, ${charges} charges; ${tally(outcomes)}`,
-        held: calls === 1 && charges === 1 && outcomes.length === repeats[strength],
-      },
-      honest,
-    ];
-  },
-};

@@ -1,4 +1,3 @@
-import { newToken } from "../../../api/tokens/tokens.ts";
 import { callEach, keepInFlight, outcomeOfAnswer } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
@@ -9,44 +8,8 @@ import { exchange } from "../callers/connection.ts";
 import { type Credential, post, searchBytes } from "../callers/requests.ts";
 import { outcomeOf } from "../callers/responses.ts";
 import { judgeHonestBeside } from "../judges/honest-callers.ts";
-import { commitsOf } from "../judges/transactions.ts";
 
 /** Floods of requests that are refused. None may cost the service much, or starve honest callers. */
-
-const sockets = 64;
-const guessesAtOnce = 4;
-const tokens: Record<Strength, number> = { quick: 500, full: 20_000 };
-
-/** Well-formed tokens that were never issued, so that only Postgres can refuse them. */
-export const randomTokens: Attack = {
-  name: "random-tokens",
-  tried: `searches with distinct random tokens of the right form, on ${sockets} connections`,
-  run: async (stack, strength) => {
-    const outcomes: string[] = [];
-    const honest = await judgeHonestBeside(stack, () =>
-      keepInFlight(sockets, async () => {
-        outcomes.push(...(await guess(stack.apiUrl)));
-        return outcomes.length < tokens[strength];
-      }),
-    );
-    return [
-      {
-        promised: "none is accepted",
-        seen: tally(outcomes),
-        held: outcomes.length > 0 && !outcomes.includes("200"),
-      },
-      honest,
-    ];
-  },
-};
-
-/** Pipelines a few guesses on one connection. */
-async function guess(url: string): Promise<string[]> {
-  const guesses = Array.from({ length: guessesAtOnce }, () =>
-    searchBytes({ url, token: newToken() }, { keyword: "guess" }),
-  );
-  return (await exchange(url, guesses)).map(outcomeOf);
-}
 
 const connections = 16;
 const refusalsMin: Record<Strength, number> = { quick: 1_500, full: 30_000 };
@@ -150,30 +113,3 @@ async function rowsOf({ service }: AttackStack, { organizationId }: Organization
     return Number(rows[0].rows);
   });
 }
-
-const inFlight = 16;
-/** The service itself has some a second, which count for more in a quick attack on a busy machine. */
-const commitsShareMax: Record<Strength, number> = { quick: 0.4, full: 0.2 };
-const keyedSearches: Record<Strength, number> = { quick: 600, full: 3_000 };
-
-/** An organization without credit causes refusals that query Postgres. */
-export const keyedWithoutCredit: Attack = {
-  name: "keyed-without-credit",
-  tried: "searches under new Idempotency-Keys by an organization without credit",
-  run: async (stack, strength) => {
-    const { service, callers } = stack;
-    const { token } = await service.organization({ creditMils: 0 });
-    const before = await commitsOf(stack);
-    const search = (n: number) => callers.search(stack.apiUrl, token, `poor ${n}`, `poor-${n}`);
-    const statuses = (await callEach(keyedSearches[strength], inFlight, search)).map(({ status }) => status);
-    const commits = (await commitsOf(stack)) - before;
-    const share = commits / statuses.length;
-    return [
-      {
-        promised: `at most ${commitsShareMax[strength]} Postgres transactions per refusal`,
-        seen: `${tally(statuses)}; ${commits} transactions, ${share.toFixed(2)} each`,
-        held: share <= commitsShareMax[strength] && statuses.every((status) => status === 402 || status === 429),
-      },
-    ];
-  },
-};

@@ -248,11 +248,11 @@ test("an organization makes at most fifty tokens a day, and has at most a hundre
   expect(await create()).toMatchObject({ status: 409, text: expect.stringContaining("at most 100 valid tokens") });
 });
 
-/** A session of a token that expires in 10 days and may spend $5 a day. */
+/** A session of a token that expires in 10 days and may spend $5 a day and $50 a month. */
 async function boundedSession() {
   const organization = await service.organization();
   const bounded = await issue(organization.organizationId, { scopes: ["billing"], expiresInDays: 10 });
-  await operator.run("limit", "token", bounded.tokenId, "--day", "5000");
+  await operator.run("limit", "token", bounded.tokenId, "--day", "5000", "--month", "50000");
   return { organization, bounded, visitor: await signIn(service, { ...organization, token: bounded.token }) };
 }
 
@@ -266,12 +266,12 @@ test("a token that a token makes expires no later, and neither it nor its own ma
     /id="day-problem">Enter at most \$5\.000, the limit of/,
   ];
   expect([status, ...problems.map((one) => one.test(text))]).toEqual([400, true, true]);
-  const form = filled(organization, { expires: "", day: "4", scope: "billing" });
+  const form = filled(organization, { expires: "", day: "4", month: "50", scope: "billing" });
   expect((await visitor.post("/billing/tokens/create", form)).status).toBe(200);
   const ofParent = { parentId: bounded.tokenId, expiresAt: bounded.expiresAt };
   expect(await readFamilyMember(service.database, form.id)).toMatchObject(ofParent);
   const limit = (token: string, day: string) =>
-    visitor.post("/billing/tokens/limits", { organization: organization.organizationId, token, day, month: "" });
+    visitor.post("/billing/tokens/limits", { organization: organization.organizationId, token, day, month: "50" });
   for (const id of [form.id, bounded.tokenId])
     for (const day of ["5.001", ""]) expect((await limit(id, day)).text).toContain("Enter at most $5.000");
   expect((await limit(form.id, "5")).status).toBe(303);
@@ -283,11 +283,14 @@ test("a token that a token makes expires no later, and neither it nor its own ma
 
 test("a person who revokes a token sees the valid ones that it made, and may revoke them with it", async () => {
   const { organization, bounded, visitor } = await boundedSession();
-  const child = filled(organization, { expires: "", day: "5", scope: "billing", name: "child" });
+  const child = filled(organization, { expires: "", day: "5", month: "50", scope: "billing", name: "child" });
   const childToken = secretOf((await visitor.post("/billing/tokens/create", child)).text);
-  const grandchild = filled(organization, { expires: "", day: "5", name: "grandchild" });
+  const grandchild = filled(organization, { expires: "", day: "5", month: "50", name: "grandchild" });
   const childVisitor = await signIn(service, { ...organization, token: childToken });
+  for (const more of [{ expires: "30" }, { day: "5.001" }, { month: "" }, { expires: "constructor" }])
+    expect((await childVisitor.post("/billing/tokens/create", { ...grandchild, ...more })).status).toBe(400);
   const grandchildToken = secretOf((await childVisitor.post("/billing/tokens/create", grandchild)).text);
+  expect(await readFamilyMember(service.database, grandchild.id)).toMatchObject({ expiresAt: bounded.expiresAt });
   expect(await operator.run("token", "revoke", bounded.tokenId)).toMatchObject({
     children: [
       { tokenId: child.id, parentId: bounded.tokenId, revoked: false },

@@ -115,6 +115,17 @@ test("a form that was opened for another organization begins no payment, and the
   expect(stub.calls).toHaveLength(before);
 });
 
+test("no field and no address of a form makes a payment credit another organization", async () => {
+  const [{ organization, person }, { organization: other }] = [await signedIn(), await signedIn()];
+  const id = other.organizationId;
+  const names = ["client_reference_id", "metadata[serpmill_organization]", "organization[]", "Organization"];
+  const fields = Object.fromEntries(names.map((name) => [name, id]));
+  const form = { ...fields, organization: organization.organizationId, mils: "10000" };
+  expect((await person.post(`/billing/topup?organization=${id}&client_reference_id=${id}`, form)).status).toBe(303);
+  expect(stub.calls.at(-1)?.fields).toMatchObject({ client_reference_id: organization.organizationId });
+  expect(JSON.stringify(stub.calls.at(-1))).not.toContain(id);
+});
+
 test("without a session no payment begins", async () => {
   const before = stub.calls.length;
   expect((await new PageVisitor(service).post("/billing/topup", { mils: "25000" })).status).toBe(401);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { freePort } from "../../../local/ports.ts";
 import { newId } from "../../../shared/ids.ts";
+import { everythingInPostgres } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
@@ -87,7 +88,7 @@ test("is revoked alone", async () => {
   expect((await ask(other, "tea")).status).toBe(200);
 });
 
-test("no log, metric or answer has it, whatever is sent", async () => {
+test("no log, metric, answer or recorded search has it, whatever is sent", async () => {
   const { token } = await organizationOfDoor();
   const secret = token.slice(0, -7);
   const path = `/searxng/k/${token}`;
@@ -99,6 +100,16 @@ test("no log, metric or answer has it, whatever is sent", async () => {
     `PUT ${path}/search HTTP/1.1\r\nHost: a\r\n`,
     `GET /k/${token}/search HTTP/1.1\r\nHost: a\r\n`,
     `GET /tavily/k/${token}/search HTTP/1.1\r\nHost: a\r\n`,
+    `GET /searxng/K/${token}/search HTTP/1.1\r\nHost: a\r\n`,
+    `GET ${path}%2fsearch HTTP/1.1\r\nHost: a\r\n`,
+    ...["language", "pageno"].map(
+      (name) => `GET ${path}/search?q=a&format=json&${name}=${token} HTTP/1.1\r\nHost: a\r\n`,
+    ),
+    ...[`docs/${token}`, `mcp/${token}`, `v1/usage?token=${token}`].map((at) => `GET /${at} HTTP/1.1\r\nHost: a\r\n`),
+    `GET /v1/usage HTTP/1.1\r\nHost: ${token}\r\nX-Request-Id: ${token}\r\n`,
+    `GET ${path}/search HTTP/1.1\r\nHost: a\r\nHost: ${token}\r\n`,
+    `${token} ${path} HTTP/1.1\r\nHost: a\r\n`,
+    `POST ${path}/search HTTP/1.1\r\nHost: a\r\nContent-Length: x${token}\r\n`,
     `GET /billing/k/${token} HTTP/1.1\r\nHost: a\r\n`,
     `GET ${path}/%ZZ HTTP/1.1\r\nHost: a\r\n`,
     `GET ${path} HTTP/9.9\r\nHost: a\r\n`,
@@ -118,6 +129,7 @@ test("no log, metric or answer has it, whatever is sent", async () => {
     expect(JSON.stringify(process.lines) + process.stderr).not.toContain(secret);
     expect((await Exposition.of(process)).text).not.toContain(secret);
   }
+  expect(await everythingInPostgres(service.databaseUrl)).not.toContain(secret);
 });
 
 /**

@@ -111,7 +111,7 @@ const lose = {
 };
 
 /** How many balances each worker has stored because Redis lost them. */
-export async function storedBalances(workers: readonly { opsUrl?: string | undefined }[]): Promise<number[]> {
+async function storedBalances(workers: readonly { opsUrl?: string | undefined }[]): Promise<number[]> {
   const expositions = await Promise.all(workers.map(({ opsUrl = "" }) => Exposition.of({ opsUrl })));
   return expositions.map((exposition) => exposition.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
 }

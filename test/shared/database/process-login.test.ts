@@ -73,11 +73,15 @@ test("the same login serves another database of the server", async () => {
 test.each([
   ["set role owner", /permission denied to set role/],
   ["set role postgres", /permission denied to set role/],
+  ["set session authorization postgres", /permission denied to set session authorization/],
   ["update organizations set balance_mils = 1", /permission denied/],
   ["insert into ledger_entries select * from ledger_entries", /permission denied/],
   ["create function evil() returns int language sql return 1", /permission denied/],
   ["create schema evil", /permission denied/],
+  ["create function public.now() returns timestamptz language sql return null", /permission denied/],
   ["alter table ledger_entries disable trigger all", /must be owner/],
+  ["drop table organizations", /must be owner/],
+  ["copy plans to program 'true'", /permission denied to COPY to or from an external program/],
   ["create role evil", /permission denied/],
   ["grant serpmill to owner", /permission denied/],
 ])("a process that was taken over may not, after `reset role`: %s", async (statement, refusal) => {

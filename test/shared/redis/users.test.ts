@@ -139,6 +139,7 @@ test.each(["api", "worker"] as const)(
     try {
       for (const command of [
         ["CONFIG", "GET", "*"],
+        ["CONFIG", "SET", "maxmemory", "1"],
         ["KEYS", "*"],
         ["SCAN", "0"],
         ["FLUSHALL"],
@@ -146,7 +147,10 @@ test.each(["api", "worker"] as const)(
         ["SCRIPT", "FLUSH"],
         ["FUNCTION", "LIST"],
         ["ACL", "LIST"],
+        ["MODULE", "LIST"],
         ["CLIENT", "LIST"],
+        ["CLIENT", "KILL", "TYPE", "normal"],
+        ["SAVE"],
         ["REPLICAOF", "127.0.0.1", "1"],
         ["SHUTDOWN"],
         ["MONITOR"],

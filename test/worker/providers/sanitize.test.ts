@@ -131,6 +131,9 @@ test.each([
   "https://google.com.de/url?q=https://bank.example/",
   "https://sites.google.com/url?q=https://bank.example/",
   "https://www.google.com:8443/url?q=https://bank.example/",
+  "https://google.com.:8443/url?q=https://bank.example/",
+  "https://google.com%2eevil.example/url?q=https://bank.example/",
+  "https://GOOGLE.EVIL.COM/url?q=https://bank.example/",
   "https://xn--ggle-0nda.com/url?q=https://bank.example/",
   "https://evil.example#@www.google.com/url?q=https://bank.example/",
 ])("a stranger's redirect %j is not unwrapped", (given) => {
@@ -140,6 +143,10 @@ test.each([
 test.each([
   ["//evil.example/url?q=https://bank.example/", ""],
   ["/\\evil.example/url?q=https://bank.example/", ""],
+  [
+    "https://google.com\\.evil.example/url?q=https://bank.example/",
+    "https://google.com/.evil.example/url?q=https://bank.example/",
+  ],
   [
     "https://www.google.com@evil.example/url?q=https://bank.example/",
     "https://evil.example/url?q=https://bank.example/",
