@@ -129,6 +129,21 @@ test("without Postgres authentication fails with 503, and works again once Postg
   await service.until(async () => (await service.usage(token, behindProxy)).status === 200);
 });
 
+test("once the last worker has stopped a search is refused without a hold, and a key still replays its answer", async () => {
+  const { organizationId, token } = await service.organization();
+  await service.startWorker();
+  const query = { keyword: "remembered" };
+  const replay = () => service.search(token, query, { key: "k" });
+  await service.until(async () => (await replay()).status === 200);
+  const { text } = await replay();
+  await service.rest(organizationId);
+  await Promise.all(service.workers.splice(0).map((worker) => worker.stop()));
+  await service.until(async () => (await service.search(token, { keyword: "x" })).status === 503);
+  expect(refusalWithRetry(await service.search(token, { keyword: "x" }))).toEqual(unavailable("no_workers"));
+  expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
+  expect(await replay()).toMatchObject({ status: 200, text });
+});
+
 test("without Redis a search is refused, and usage still returns the balance", async () => {
   const { token } = await service.organization();
   service.redisServer.kill("SIGKILL");

@@ -65,6 +65,23 @@ test("repeats that wait for the first request share its failure, and the key can
   expect(other).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
 });
 
+test("under a key a disconnect changes nothing: the answer is charged once and can be fetched again", async () => {
+  const { organizationId, token } = await service.organization();
+  const before = await countAdmissions();
+  const release = stub.hold();
+  const caller = new AbortController();
+  const left = service.search(token, { keyword: "left" }, { signal: caller.signal, key: "left" });
+  await service.untilRunning(1);
+  caller.abort();
+  await expect(left).rejects.toThrow();
+  const repeat = service.search(token, { keyword: "left" }, { key: "left" });
+  await service.until(async () => (await countAdmissions()) === before + 2);
+  release();
+  expect((await repeat).headers.get("idempotency-replayed")).toBe("true");
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+});
+
 test("a key that was used for another query is refused, both while the first request runs and afterwards", async () => {
   const { organizationId, token } = await service.organization();
   const release = stub.hold();

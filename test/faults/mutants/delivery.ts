@@ -17,7 +17,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "keyed-charges-reversible",
     what: "A charge under an Idempotency-Key can be reversed, although its answer is replayed.",
-    caughtBy: testFile("test/journeys/give-back.test.ts"),
+    caughtBy: testFile("test/shared/credits/ledger.test.ts"),
     edits: [
       inSql("decide_searches", replace(owed, owed.replace(" and d.key_hash is null", ""))),
       inSql("charge_alone", replace("insert into answers", `${insertOwed} insert into answers`)),
@@ -38,7 +38,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "delivery-never-confirmed",
     what: "The API does not confirm delivered answers.",
-    caughtBy: testFile("test/journeys/give-back.test.ts"),
+    caughtBy: testFile("test/api/search/delivery.test.ts"),
     edits: [inCode("Delivery.begin", replace("this.#confirm(request)", "undefined"))],
   },
   {

@@ -25,7 +25,7 @@ export const settlingMutants: readonly Mutant[] = [
   {
     name: "charged-before-engine-answers",
     what: "The worker charges a search even if the engine fails, and does not report that the charge stands.",
-    caughtBy: testFile("test/journeys/give-back.test.ts"),
+    caughtBy: testFile("test/journeys/idempotency.test.ts"),
     edits: [
       inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
       inCode("settlementRequest", replace("priceMils: ending.priceMils", "priceMils: job.priceMils")),
