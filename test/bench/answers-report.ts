@@ -1,51 +1,27 @@
 import { Bench } from "tinybench";
 import { formatTable } from "../harness/format-table.ts";
-import { type Coverage, type Field, fields } from "../harness/expected-elements/expected-elements.ts";
 import { type ProviderAnswer, httpProviders, readAnswer } from "../harness/fixtures/provider-answers.ts";
-import { type Extraction, measureExtraction, type Share } from "./answers.ts";
+import { type Extraction, measureExtraction } from "./answers.ts";
 
 const exampleCharactersMax = 60;
 const warmupShare = 0.5;
 
-/** Four tables: what the adapters extract from answers, in total and by type; what they lose; and what reading costs. */
+/** Three tables: what the adapters read; what they lose; and what reading costs. */
 export function answersReport(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
   const counts = measureExtraction(answers).filter(({ recorded, madeUp }) => recorded + madeUp > 0);
-  return [countTable(counts), typeTable(counts), lostTable(counts), costTable(answers, options)].join("\n");
+  return [countTable(counts), lostTable(counts), costTable(answers, options)].join("\n");
 }
 
 function countTable(counts: readonly Extraction[]): string {
-  const titles = [
-    "provider",
-    "recorded",
-    "made up",
-    "pages read",
-    "elements → results",
-    ...fields,
-    "failures mapped",
-    "lost texts",
-    "lost links",
-  ];
-  const lines = counts.map(({ provider, recorded, madeUp, pages, coverage, failures, lost }) => [
+  const titles = ["provider", "recorded", "made up", "pages", "failures mapped", "lost texts", "lost links"];
+  const lines = counts.map(({ provider, recorded, madeUp, pages, failures, lost }) => [
     provider,
-    String(recorded),
-    String(madeUp),
-    shareText(pages),
-    ...coverageCells(coverage, fields),
-    shareText(failures),
+    ...[recorded, madeUp, pages].map(String),
+    `${failures.extracted} of ${failures.expected}`,
     String(lost.filter(({ isLink }) => !isLink).length),
     String(lost.filter(({ isLink }) => isLink).length),
   ]);
   return formatTable(titles, lines);
-}
-
-function typeTable(counts: readonly Extraction[]): string {
-  const fieldsOfElements = fields.filter((field) => field !== "total");
-  const lines = counts.flatMap(({ provider, coverageByType }) =>
-    [...coverageByType]
-      .toSorted(([one], [other]) => (one < other ? -1 : 1))
-      .map(([type, coverage]) => [provider, type, ...coverageCells(coverage, fieldsOfElements)]),
-  );
-  return formatTable(["provider", "type", "elements → results", ...fieldsOfElements], lines);
 }
 
 /** The lost values, by their place in the answer, most frequent first. */
@@ -63,19 +39,10 @@ function exampleOf(value: string): string {
   return line.length > exampleCharactersMax ? `${line.slice(0, exampleCharactersMax)}…` : line;
 }
 
-function coverageCells(coverage: Coverage, columns: readonly Field[]): string[] {
-  return [`${coverage.expected} → ${coverage.extracted}`, ...columns.map((field) => shareText(coverage.fields[field]))];
-}
-
-/** `–` if no answer contains the field. */
-function shareText({ expected, extracted }: Share): string {
-  return expected === 0 ? "–" : `${extracted} of ${expected}`;
-}
-
 function costTable(answers: readonly ProviderAnswer[], options: { measuredMs: number }): string {
   const titles = ["provider", "page", "kB", "µs, median", "µs, p99", "MB/s", "× JSON.parse"];
   const lines = httpProviders.flatMap((provider) => {
-    const pages = answers.filter((answer) => answer.provider === provider && answer.expected !== undefined);
+    const pages = answers.filter((answer) => answer.provider === provider && "elements" in readAnswer(answer));
     return medianAndLargest(pages).map(([size, answer]) => {
       const bytes = Buffer.byteLength(answer.body);
       // Measured in succession, so that a slow moment of the machine affects both.

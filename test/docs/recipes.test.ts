@@ -10,7 +10,6 @@ import { openProvider } from "../../worker/providers/registry.ts";
 import { result, resultTypes } from "../../shared/results.ts";
 import { compactResult, searchResponseBody } from "../../shared/search-answer.ts";
 import { readSource } from "../harness/assertions/sources.ts";
-import { fields } from "../harness/expected-elements/expected-elements.ts";
 import { httpProviders } from "../harness/fixtures/provider-answers.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
@@ -122,16 +121,11 @@ test.each(resultTypes)("the type of result %s is in every place that the recipe 
   expect(forgotten(placesOfType(type))).toEqual([]);
 });
 
-// Neither is measured as a text of the element.
-const notExtracted: ReadonlySet<string> = new Set(["type", "rank"]);
-
 const placesOfField = (name: string): Places => ({
   "docs/api.md: keys of a result": wordsIn("docs/api.md", "key").includes(name),
   "worker/providers/build-element.ts: a value": name === "rank" || mentions("worker/providers/build-element.ts", name),
   "api/billing/searches/answer-view.ts: as people see it":
     name === "domain" || mentions("api/billing/searches/answer-view.ts", name),
-  "test/harness/expected-elements/expected-elements.ts: fields":
-    notExtracted.has(name) || fields.some((field) => field.split(".")[0] === name),
 });
 
 test.each(Object.keys(result.shape))("the field %s of a result is in every place that the recipe names", (name) => {

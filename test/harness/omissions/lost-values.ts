@@ -1,6 +1,6 @@
 import { decodeHTMLStrict } from "entities";
 import type { Page } from "../../../worker/providers/provider.ts";
-import { isRaw } from "../expected-elements/expected-elements.ts";
+import { isRaw } from "./raw.ts";
 
 /** A text, number or link of an answer that its page lacks. */
 export interface LostValue {

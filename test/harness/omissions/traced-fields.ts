@@ -1,8 +1,8 @@
 import type { Page } from "../../../worker/providers/provider.ts";
-import { isRaw, toRaw } from "../expected-elements/expected-elements.ts";
 import { readAnswer } from "../fixtures/provider-answers.ts";
 import type { HttpProviderName } from "../fixtures/made-up-answers.ts";
 import { leavesOf } from "./lost-values.ts";
+import { isRaw } from "./raw.ts";
 
 /** One field of a provider's answer, and where its adapter puts it. */
 export interface TracedField {
@@ -73,7 +73,8 @@ function shapeOf(value: unknown): unknown {
 function nameOf(answer: unknown, place: Place): { block: string; field: string } {
   const blockDepth = isInItem(place) ? itemDepth : 2;
   const names = place.slice(isInItem(place) ? itemDepth : 1).filter((name) => typeof name === "string");
-  const { type, template } = toRaw(valueAt(answer, place.slice(0, blockDepth)));
+  const row = valueAt(answer, place.slice(0, blockDepth));
+  const { type, template } = isRaw(row) ? row : {};
   if (isInItem(place)) return { block: String(type), field: names.join(".") };
   const kind = place[0] === "results" ? ` (${String(template)})` : "";
   return { block: `${String(place[0])}${kind}`, field: names.join(".") };
@@ -104,7 +105,7 @@ function changeAt(value: unknown, [first, ...rest]: Place, change: (value: unkno
   if (Array.isArray(value)) {
     return value.map((member: unknown, at) => (at === first ? changeAt(member, rest, change) : member));
   }
-  const object = toRaw(value);
+  const object = isRaw(value) ? value : {};
   return { ...object, [first]: changeAt(object[first], rest, change) };
 }
 
