@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { drawEven, evenReport } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
-import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
-import { type Measured, resultsOf, type Round } from "./results.ts";
+import { capacityReport, latencyReport, throughputReport } from "./report.ts";
+import type { Measured, Round } from "./results.ts";
 
 const round = (searchesPerSecond: number, apiUs = 400): Round => ({
   answered: 1_000,
@@ -58,24 +58,6 @@ test("the CPU of a search is reported as core-hours of a million searches and as
     ["connections-64", "0.22", "1.00", "1250", "2500", "3333", "10000", "–"],
     ["keyed", "0.44", "2.00", "625", "833", "3333", "10000", "–"],
   ]);
-});
-
-test("a comparison shows ratios to the earlier run, and whether they are beyond the spread of the rounds", () => {
-  const before = resultsOf([measured("serpmill", [1_000, 900, 1_100]), measured("bullmq", [2_000])], 4);
-  const slowed = { ...measured("serpmill", []), rounds: [round(500, 800), round(600, 800)] };
-  const slower = resultsOf([slowed, measured("bullmq", [1_000])], 4);
-  expect(cellsOf(compareResults(before, slower))[0]?.slice(2, 10)).toEqual([
-    "serpmill",
-    "0.55",
-    "yes",
-    "1.10",
-    "1.00",
-    "1.00",
-    "1.50",
-    "2.00",
-  ]);
-  const alike = resultsOf([measured("serpmill", [1_050, 1_050])], 4);
-  expect(cellsOf(compareResults(before, alike))[0]?.slice(3, 6)).toEqual(["1.05", "no", "–"]);
 });
 
 test("the latency of a slow provider is reported with the time that the service adds, and with its refusals", () => {
@@ -140,11 +122,6 @@ test("even arrivals are reported without the provider's time and the idle proces
   expect(cellsOf(atRest).map((cells) => cells.slice(1, -1))).toEqual(
     ["serpmill", "yardstick"].map((name) => ["1 × 1", name, "2.00", "0.00", "4.00", "0.00", "100"]),
   );
-});
-
-test("runs without a case in common cannot be compared", () => {
-  const [one, other] = [resultsOf([measured("serpmill", [1])], 4), resultsOf([measured("bullmq", [1])], 4)];
-  expect(() => compareResults(one, other)).toThrow("no case in common");
 });
 
 test("the picture has a line for each percentile of each contestant, within its frame, and colours for dark pages", () => {

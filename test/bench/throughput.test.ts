@@ -1,27 +1,14 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { chmodSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { becomes } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
-import { run } from "../harness/processes/run.ts";
 import { memory, throughput } from "./load-commands.ts";
 import { canMeasureProcesses } from "./processes/measure-processes.ts";
 import { readResults } from "./results.ts";
 
-/** A folder that the test removes. Postgres may run as another user, who needs access. */
-async function temporaryFolder(): Promise<string> {
+test("a case is measured beside bare BullMQ, as a table and as JSON, with every figure", async () => {
   const folder = await GuardedFolder.create("serpmill-test-bench-");
   onTestFinished(() => folder.remove());
-  chmodSync(folder.path, 0o755);
-  return folder.path;
-}
-
-test("a case is measured beside bare BullMQ, as a table and as JSON, with every figure", async () => {
-  const json = join(await temporaryFolder(), "results.json");
+  const json = join(folder.path, "results.json");
   const [printed, said]: [string[], string[]] = [[], []];
   await throughput(
     { rounds: 1, seconds: 1, json, only: ["connections-16"] },
@@ -74,46 +61,3 @@ const cellsOf = (row: string) =>
     .split("|")
     .slice(1, -1)
     .map((cell) => cell.trim());
-
-test("an unknown case is refused with a list of those that exist", async () => {
-  const { exitCode, stderr } = await run("test/bench/main.ts", ["throughput", "--only", "nothing"], {});
-  expect({ exitCode, stderr }).toEqual({
-    exitCode: 1,
-    stderr: expect.stringMatching(/^There is no case nothing\. Known: connections-1, .*refused-401/),
-  });
-});
-
-test("a folder that is no yardstick is refused before anything is measured", async () => {
-  const { exitCode, stderr } = await run("test/bench/main.ts", ["latency", "--yardstick", await temporaryFolder()], {});
-  const message = "The yardstick's folder lacks package.json, api.js, worker.js, seed.js.\n";
-  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: message });
-});
-
-test.runIf(canMeasureProcesses)(
-  "Ctrl-C ends a run with every process that it has started, and removes its folders",
-  async () => {
-    const folder = await temporaryFolder();
-    const program = fileURLToPath(new URL("./main.ts", import.meta.url));
-    const args = [program, "throughput", "--only", "connections-16", "--seconds", "60"];
-    // `env` becomes the program.
-    const bench = spawn("env", [`TMPDIR=${folder}`, process.execPath, ...args], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    onTestFinished(() => void bench.kill("SIGKILL"));
-    const lines = createInterface(bench.stderr);
-    // By then the service runs, with its servers and the load generator.
-    for await (const line of lines) if (line === "starting bullmq") break;
-    const started = treeOf(bench.pid ?? 0);
-    expect(started.length).toBeGreaterThan(6);
-    bench.kill("SIGINT");
-    const [exitCode] = await once(bench, "exit");
-    expect(exitCode).toBe(130);
-    const isGone = async () => !started.some((pid) => existsSync(`/proc/${pid}`)) && readdirSync(folder).length === 0;
-    expect(await becomes(isGone, 20_000)).toBe(true);
-  },
-);
-
-function treeOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
-  return [pid, ...children.flatMap(treeOf)];
-}
