@@ -1,5 +1,4 @@
 import type { Attack } from "./attack.ts";
-import { confusedDoors } from "./attacks/confused-doors.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
 import { crowdedSignIns } from "./attacks/crowded-sign-ins.ts";
 import { crowdedStreams } from "./attacks/crowded-streams.ts";
@@ -15,7 +14,6 @@ import { lastKilobyte } from "./attacks/last-kilobyte.ts";
 import { limitedTokens } from "./attacks/limited-tokens.ts";
 import { loweredLimits } from "./attacks/lowered-limits.ts";
 import { oneKeyManyQueries } from "./attacks/one-key.ts";
-import { floodOfRefusals, unsupportedQueries } from "./attacks/refused-floods.ts";
 import { signatureFlood } from "./attacks/signature-flood.ts";
 import { cancelledAnswers, firstCopy, pipelinedAnswers } from "./attacks/unpaid-copies.ts";
 import { unreadAnswers } from "./attacks/unread-answers.ts";
@@ -25,14 +23,12 @@ import { untakenPairs } from "./attacks/untaken-pairs.ts";
 /** Every attack, in the order in which they run. */
 export const attacks: readonly Attack[] = [
   cancelledAnswers,
-  confusedDoors,
   crowdedAdaptiveLimit,
   crowdedFixedLimit,
   crowdedSignIns,
   crowdedStreams,
   falseRefusals,
   firstCopy,
-  floodOfRefusals,
   fullRedis,
   halfOpenInbox,
   hammeredLimits,
@@ -47,7 +43,6 @@ export const attacks: readonly Attack[] = [
   signatureFlood,
   unreadAnswers,
   unreadStreams,
-  unsupportedQueries,
   untakenPairs,
   fullStrength,
 ];

@@ -1,11 +1,8 @@
-/** The host that is a door's own. */
-export const doorHost = "searxng.serp.example";
 export const patienceMs = 100;
 
-/** Settings with which attacks on doors find two open. Only the first one is impatient. */
+/** Settings with which attacks find an impatient door. */
 export const openDoors = {
-  COMPAT_DOORS: "searxng,tavily",
-  COMPAT_HOSTS: `searxng=${doorHost}`,
+  COMPAT_DOORS: "searxng",
   COMPAT_PATIENCE_MS: `searxng=${patienceMs}`,
 };
 

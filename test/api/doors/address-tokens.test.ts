@@ -58,6 +58,8 @@ test("opens nothing else, and not the door by a header", async () => {
     header: (await service.send("/searxng/search?q=tea&format=json", { headers })).status,
   };
   expect(statuses).toEqual({ search: 401, usage: 401, billing: 401, header: 401 });
+  for (const path of [`/k/${token}/v1/usage`, `/v1/usage/k/${token}`, `/searxng/k/${token}/k/${token}/search?q=a`])
+    expect([path, (await service.send(path)).status]).toEqual([path, 404]);
 });
 
 test("an ordinary token in an address is refused, and so are unknown ones", async () => {

@@ -130,9 +130,15 @@ test("another path of the door is not found, and another method not allowed, in 
 });
 
 /** A GET with a host of the test's choice. */
-async function getAt(hostHeader: string, path: string) {
-  const head = `GET ${path} HTTP/1.1\r\nHost: ${hostHeader}\r\nX-API-Key: ${payer.token}\r\nConnection: close\r\n\r\n`;
-  const { answers } = await sendRaw(service.apis[0]?.url ?? "", head);
+async function getAt(hostHeader: string, path: string, ...more: string[]) {
+  const head = [
+    `GET ${path} HTTP/1.1`,
+    `Host: ${hostHeader}`,
+    `X-API-Key: ${payer.token}`,
+    "Connection: close",
+    ...more,
+  ];
+  const { answers } = await sendRaw(service.apis[0]?.url ?? "", [...head, "", ""].join("\r\n"));
   return answers[0];
 }
 
@@ -145,11 +151,37 @@ test.each([host, `${host}:8443`, "SearXNG.serp.example", `${host}.`])(
   },
 );
 
-test.each(["/", "/docs", "/billing", "/v1/usage", "/mcp", "/openapi.json", "/searxng/search?q=tea&format=json"])(
-  "the host of a door does not serve %s of the API",
-  async (path) => {
-    const answer = await getAt(host, path);
-    expect(answer?.body).toMatchObject({ error: expect.any(String), code: path === "/" ? "bad_request" : "not_found" });
+/** What the host of a door must not serve, in spellings that a router may read differently. */
+const hidden = `/docs /billing /billing/tokens /v1/usage /mcp /openapi.json /llms.txt /metrics /queues /tavily/search
+  /searxng/search?q=tea&format=json //v1/usage /./v1/usage /searxng/../v1/usage /search/..%2f..%2fv1/usage /%76%31/usage
+  /v1/usage?path=/search http://127.0.0.1/v1/usage`.split(/\s+/);
+
+test.each([host, host.toUpperCase(), `${host}.`, `${host}:443`, `${host}.:8443`, `${host}:`])(
+  "the host %s of a door serves its door alone",
+  async (name) => {
+    for (const path of hidden) expect([path, (await getAt(name, path))?.body.code]).toEqual([path, "not_found"]);
+    expect((await getAt(name, "/"))?.body).toMatchObject({ error: expect.any(String), code: "bad_request" });
+  },
+);
+
+const found = "search?q=confused&format=json";
+const lookalikes = `//searxng/${found} /SEARXNG/${found} /%73earxng/${found} /searxng%2f${found} /searxng;/${found}
+  /searxng\\${found} /./searxng/${found} /v1/../searxng/${found} /${found} /searxng/../v1/usage /searxng/../../v1/usage
+  /searxng/..%2fv1/usage /searxng/v1/usage /__proto__/search /constructor`.split(/\s+/);
+
+test.each(lookalikes)("%s leads to no door, and out of none", async (path) => {
+  expect((await getAt("a", path))?.status).toBe(404);
+});
+
+test.each([`x${host}`, `${host}.evil.example`, `evil.example:${host}`, `${host}@evil.example`])(
+  "the host %s is that of no door",
+  async (name) => expect([400, 404]).toContain((await getAt(name, `/${found}`))?.status),
+);
+
+test.each(["X-Forwarded-Host: ", "Forwarded: host=", "X-Original-Host: "])(
+  "no door is chosen by %s",
+  async (header) => {
+    expect((await getAt("a", `/${found}`, `${header}${host}`))?.status).toBe(404);
   },
 );
 
