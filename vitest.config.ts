@@ -1,7 +1,11 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { compileCache } from "./test/harness/processes/compile-cache.ts";
 import { ClosingLines } from "./test/harness/reporter.ts";
 import { testFilesByProject } from "./test/projects.ts";
+
+// Each of the vitest workers loads the same code.
+Object.assign(process.env, compileCache);
 
 const files = testFilesByProject();
 const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.

@@ -12,6 +12,7 @@ import {
   readSource,
   sources,
 } from "./harness/assertions/sources.ts";
+import { compileCache } from "./harness/processes/compile-cache.ts";
 
 /** The rules of the house. Each failure names file and line; an exception stands here with its reason, or not at all. */
 
@@ -120,6 +121,7 @@ test("settings are read in one place", () => {
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
     "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
     "test/local/start.test.ts": "the path, on which it finds a Redis",
+    "vitest.config.ts": "the compiled code of vitest's workers",
   };
   expect(beyond(exceptions, places(all, /\bprocess\.env\b/))).toEqual([]);
 });
@@ -221,7 +223,7 @@ test("loading a file starts nothing: only the programs have effects", async () =
   const quiet = product.map(({ path }) => path).filter((path) => !programs.has(path));
   const loading = quiet.map((path) => `import "./${path}";`).join("\n");
   const started = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", loading], {
-    env: {},
+    env: { ...compileCache },
     timeout: 100_000, // Something that started would run forever. Loading takes half a minute on a busy machine.
   });
   expect(await started).toEqual({ stdout: "", stderr: "" });
