@@ -1,5 +1,4 @@
 import { createMCPClient } from "@ai-sdk/mcp";
-import { MultiServerMCPClient } from "@langchain/mcp-adapters";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -50,8 +49,9 @@ const agents: Record<string, () => Promise<unknown>> = {
     await client.close();
     return done;
   },
-  /** LangChain's adapters, which make a LangChain tool of each tool. */
+  /** LangChain's adapters, which make a LangChain tool of each tool. They take longer to load than the other agents to run. */
   langchain: async () => {
+    const { MultiServerMCPClient } = await import("@langchain/mcp-adapters");
     const client = new MultiServerMCPClient({ mcpServers: { serpmill: { transport: "http", url, headers } } });
     const tools = await client.getTools();
     const names = tools.map(({ name }) => name);
