@@ -4,10 +4,14 @@ import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
+import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
-import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
-/** Callers that disconnect while their searches run: what they still occupy, what it may cost, and how often they may. */
+/**
+ * Callers that disconnect while their searches run, or cancel them in the playground: what they still occupy, what it may cost,
+ * and how often they may.
+ */
 
 const slots = 8;
 let service: Service;
@@ -15,11 +19,12 @@ let stub: SerperStub;
 let unpaidBefore: number;
 beforeAll(async () => {
   stub = await startSerperStub();
-  const environment = { ...stub.settings, LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots) };
-  service = await Service.start({ environment });
+  const settings = { LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots), SEARCH_DEADLINE_MS: "10000" };
+  service = await Service.start({ environment: { ...stub.settings, ...settings } });
 });
 beforeEach(async () => {
   for (const worker of service.workers) worker.lines.length = 0;
+  stub.otherwise = tenOrganic;
   unpaidBefore = await unpaidCalls(service);
 });
 afterEach(() => service.rest());
@@ -84,6 +89,11 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
   expect(await unpaid()).toBeGreaterThanOrEqual(2);
+  const refusals = async () => {
+    const [api] = service.apis;
+    return (api && (await Exposition.of(api)).value('admissions_total{outcome="unpaid_calls"}')) ?? 0;
+  };
+  const before = await refusals();
   const refused = await service.search(organization.token, { keyword: "three" });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limited" } } });
   const { reason, limit, windowSeconds, retryAfterMs } = refused.body.error.details;
@@ -91,8 +101,7 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   expect(retryAfterMs).toBeGreaterThan(0);
   expect(Number(refused.headers.get("retry-after"))).toBe(Math.ceil(retryAfterMs / 1_000));
   expect(await service.holdsOf(organization.organizationId)).toEqual({ open: 0, heldMils: 0 });
-  const [api] = service.apis;
-  expect(api && (await Exposition.of(api)).value('admissions_total{outcome="unpaid_calls"}')).toBe(1);
+  expect(await refusals()).toBe(before + 1);
 
   expect((await service.search(organization.token, { keyword: "three" }, { key: "paid" })).status).toBe(200);
   expect((await service.search((await service.organization()).token, { keyword: "three" })).status).toBe(200);
@@ -150,9 +159,123 @@ test("a search that was disconnected before its worker died is not asked again b
   stub.hold();
   await leaveAfterFirstPage(organization, "dying");
   await hasHolds(organization, { open: 1, heldMils: 0 });
-  service.workers[0]?.kill("SIGKILL");
+  await Promise.all(service.workers.splice(0).map((worker) => worker.destroy()));
   await service.startWorker();
   await hasHolds(organization, { open: 0, heldMils: 0 });
   await service.until(async () => (await service.redis.llen(queueKeys.running)) === 0);
   expect(callsFor("dying")).toBe(1);
+});
+
+/** Someone at a form of the playground. */
+async function atForm(options: Parameters<Service["organization"]>[0] = {}) {
+  const organization = await service.organization({ creditMils: 1_000, ...options });
+  const person = await signIn(service, organization);
+  const post = (path: string, keyword: string, more: Record<string, string>) =>
+    person.post(path, {
+      organization: organization.organizationId,
+      key: `key of ${keyword}`.replaceAll(" ", "-"),
+      keyword,
+      ...more,
+    });
+  return {
+    organization,
+    search: (keyword: string, more = {}): ReturnType<PageVisitor["post"]> => post("/playground/search", keyword, more),
+    cancel: async (keyword: string, more = {}) => {
+      const { status, text } = await post("/playground/cancel", keyword, more);
+      expect(status).toBe(200);
+      return JSON.parse(text) as { outcome: string; address?: string };
+    },
+    ends: async () => {
+      await service.rest();
+      return (await service.ledgerOf(organization.organizationId)).slice(1).map(({ kind, reason }) => reason ?? kind);
+    },
+  };
+}
+
+test("a search that runs ends without a charge, sends no further call, and keeps its concurrency slot until its call has ended", async () => {
+  const { organization, search, cancel, ends } = await atForm();
+  const release = stub.hold();
+  const page = search("deep at a form", { depth: "100" });
+  await isAsked("deep at a form");
+  expect(await cancel("deep at a form", { depth: "100" })).toEqual({ outcome: "cancelled" });
+  expect(await service.holdsOf(organization.organizationId)).toEqual({ open: 1, heldMils: 0 });
+  expect(await cancel("deep at a form", { depth: "100" })).toEqual({ outcome: "cancelled" });
+  release();
+  expect((await page).status).not.toBe(200);
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect([callsFor("deep at a form"), await unpaid()]).toEqual([1, 1]);
+  expect(await ends()).toEqual(["caller_disconnected"]);
+  expect((await search("deep at a form", { depth: "100" })).status).toBe(200);
+  expect(await ends()).toEqual(["caller_disconnected", "charge"]);
+});
+
+test("after its charge a search stands, however often it is cancelled, and the page of its answer is named", async () => {
+  const { search, cancel, ends } = await atForm();
+  expect(await cancel("coffee")).toEqual({ outcome: "not_running" });
+  const page = await search("coffee");
+  const [address] = /\/billing\/searches\/req_\w+/.exec(page.text) ?? [];
+  const told = await Promise.all([1, 2, 3].map(() => cancel("coffee")));
+  for (const one of told) expect(one).toEqual({ outcome: "charged", address });
+  expect((await search("coffee")).status).toBe(200);
+  expect(await ends()).toEqual(["charge"]);
+});
+
+test("a search that waits in the queue is removed, and none of its calls is sent or counted", async () => {
+  const { organization, search, cancel, ends } = await atForm();
+  const release = stub.hold();
+  const running = Array.from({ length: slots }, (_, n) =>
+    service.search(organization.token, { keyword: `busy at a form ${n}` }),
+  );
+  await service.untilRunning(slots);
+  const page = search("waiting at a form");
+  await service.until(async () => (await readBacklog(service.redis)).waiting === 1);
+  expect(await cancel("waiting at a form")).toEqual({ outcome: "cancelled" });
+  expect(await service.holdsOf(organization.organizationId)).toMatchObject({ open: slots });
+  release();
+  for (const { status } of await Promise.all(running)) expect(status).toBe(200);
+  expect([callsFor("waiting at a form"), await unpaid()]).toEqual([0, 0]);
+  expect((await ends()).filter((end) => end !== "charge")).toEqual(["caller_disconnected"]);
+  expect((await page).status).toBe(504);
+});
+
+test("who cancels search after search meets the budget of unpaid calls", async () => {
+  // One token may use half of it.
+  const { search, cancel, organization } = await atForm({ terms: { unpaidCalls: 3 } });
+  const release = stub.hold();
+  const pages = ["form one", "form two"].map((keyword) => search(keyword));
+  for (const keyword of ["form one", "form two"]) {
+    await isAsked(keyword);
+    expect(await cancel(keyword)).toEqual({ outcome: "cancelled" });
+  }
+  release();
+  await Promise.all(pages);
+  await hasHolds(organization, { open: 0, heldMils: 0 });
+  expect((await search("form three")).status).toBe(429);
+  expect(callsFor("form three")).toBe(0);
+});
+
+test("whenever a cancellation comes, the search is charged and answered, or neither", async () => {
+  const persons = await Promise.all([1, 2, 3].map(() => atForm()));
+  const races = persons.flatMap(({ search, cancel }, from) =>
+    Array.from({ length: 15 }, async (_, n) => {
+      const keyword = `race ${from} ${n}`;
+      const page = search(keyword);
+      // From before the admission until after the answer.
+      for (let turns = 0; turns < 3 * n; turns += 1) await service.redis.ping();
+      const first = (await cancel(keyword)).outcome;
+      const { status } = await page;
+      const second = (await cancel(keyword)).outcome;
+      return { first, isAnswered: status === 200, second };
+    }),
+  );
+  const ended = await Promise.all(races);
+  // A refusal or a time-out is neither charged nor answered, whatever the cancellation found.
+  const isSound: Record<string, boolean[]> = { charged: [true], cancelled: [false], not_running: [true, false] };
+  const unsound = ended.filter(
+    ({ first, isAnswered, second }) => isAnswered !== (second === "charged") || !isSound[first]?.includes(isAnswered),
+  );
+  expect(unsound).toEqual([]);
+  const ledgers = await Promise.all(persons.map(({ ends }) => ends()));
+  const answered = ended.filter(({ isAnswered }) => isAnswered);
+  expect(ledgers.flat().filter((end) => end === "charge")).toHaveLength(answered.length);
 });
