@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { Service } from "../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
@@ -14,14 +14,13 @@ beforeAll(async () => {
   stub = await StripeStub.start();
   service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
   [postgres, redis] = await Promise.all([startProxy(service.databaseUrl), startProxy(service.redisServer.url)]);
+  await startApi();
 });
-beforeEach(async () => {
-  await service.startApi({ DATABASE_URL: postgres.url, REDIS_URL: redis.url });
-});
+const startApi = () => service.startApi({ DATABASE_URL: postgres.url, REDIS_URL: redis.url });
 afterEach(async () => {
   postgres.mend();
   redis.mend();
-  for (const api of service.apis.splice(0)) await api.destroy();
+  await service.until(async () => (await fetch(`${service.apis[0]?.opsUrl}/readyz`)).ok);
 });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
@@ -44,7 +43,7 @@ test("an event that is repeated because its API was killed after the grant is ac
   expect(await answer).toBe("no answer");
 
   redis.mend();
-  await service.startApi();
+  await startApi();
   expect(await sendEvent(service, event)).toMatchObject(acknowledged);
   expect(await grantsOf(organizationId)).toEqual([10_000]);
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 10_000, plan: "payg" });
