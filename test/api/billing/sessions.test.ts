@@ -5,9 +5,10 @@ import { hashToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts"
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
+import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** Sessions of the billing page, as OWASP ASVS requires. */
+/** Sessions of the billing page, as OWASP ASVS requires, behind a trusted proxy. */
 
 let service: Service;
 beforeAll(async () => {
@@ -270,4 +271,12 @@ test("a request that is not a sign-in form is refused with a page", async () => 
   const answer = await service.send("/billing/sign-in", { method: "POST", headers: json, body: "{}" });
   expect(answer.status).toBe(400);
   expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+});
+
+test("the trusted proxy says which requests came by https, so that their answers have HSTS", async () => {
+  for (const protocol of ["https", "http"]) {
+    const answer = await service.send("/v1/usage", { headers: { "x-forwarded-proto": protocol } });
+    expect(answer.status).toBe(401);
+    expectSecurityHeaders(answer, protocol === "https");
+  }
 });
