@@ -1,16 +1,27 @@
-import { beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
+import { Agent } from "../harness/clients/agent.ts";
+import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import type { Answer, Service } from "../harness/processes/service.ts";
-import { stubbedService } from "../harness/processes/usual-stack.ts";
-import { refusal, type SerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
+import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
+/** What searches through two APIs are charged: once under a key, by their pages if the plan says so, and from one balance that all ways to read it show. */
+
+const apis = [0, 1];
 let service: Service;
 let stub: SerperStub;
 beforeAll(async () => {
-  ({ service, stub } = await stubbedService({ apis: 2 }));
+  stub = await startSerperStub();
+  service = await Service.start({ apis: apis.length, environment: stub.settings });
+});
+beforeEach(() => {
+  stub.otherwise = tenOrganic;
+});
+afterAll(async () => {
+  await Promise.all([service.stop(), stub.close()]);
 });
 
 /** Searches that hold credit or wait for the first request of their key. A `balance_missing` admission is not one: it is tried again. */
@@ -187,4 +198,163 @@ test("searches under keys of an organization without credit cost Postgres a few 
   const seconds = (performance.now() - sentAtMs) / 1_000;
   // Each API asks ten times a second; and for each of the first searches, before it has refused the organization once.
   expect((await lookUps()) - before).toBeLessThanOrEqual(2 * (10 * seconds + 40));
+});
+
+describe("a plan with a price per page", () => {
+  const priced = { creditMils: 100, terms: { pricePerPageMils: 3 } };
+  const calls = (keyword: string) => stub.requests.filter(({ body }) => body["q"] === keyword).length;
+
+  test.each([
+    { depth: 1, pages: 1 },
+    { depth: 10, pages: 1 },
+    { depth: 11, pages: 2 },
+    { depth: 100, pages: 10 },
+  ])("charges depth $depth as $pages pages, in one amount", async ({ depth, pages }) => {
+    const { organizationId, token } = await service.organization(priced);
+    const keyword = `priced by depth ${depth}`;
+    const { status, body } = await service.search(token, { keyword, depth });
+    expect({ status, charged: body.creditsCharged, left: body.creditsRemaining }).toEqual({
+      status: 200,
+      charged: 3 * pages,
+      left: 100 - 3 * pages,
+    });
+    expect(calls(keyword)).toBe(pages);
+    await service.rest();
+    expect(await service.ledgerOf(organizationId)).toMatchObject([
+      { kind: "grant", mils: 100 },
+      { kind: "charge", mils: -3 * pages, requestId: body.requestId },
+    ]);
+    expect((await service.usage(token)).body.creditBalanceMils).toBe(100 - 3 * pages);
+    expect(await service.verify()).toMatchObject({ ok: true });
+  });
+
+  test("holds the whole price at once, so that no search starts on the credit of another's later pages", async () => {
+    const { organizationId, token } = await service.organization({ ...priced, creditMils: 32 });
+    const release = stub.hold();
+    const deep = service.search(token, { keyword: "held as one", depth: 100 });
+    await service.until(async () => (await service.holdsOf(organizationId)).heldMils === 30);
+    const { status, body } = await service.search(token, { keyword: "on the rest" }, { api: 1 });
+    expect(status).toBe(402);
+    expect(body.error.details).toMatchObject({ priceMils: 3, availableMils: 2, heldMils: 30 });
+    release();
+    expect((await deep).body.creditsCharged).toBe(30);
+  });
+
+  test("charges the depth that was asked for where the engine has fewer results, and a repeat under its key nothing", async () => {
+    const { organizationId, token } = await service.organization(priced);
+    const keyword = "one page without results";
+    stub.next.push(reply(200, { organic: [], credits: 1 }));
+    const search = () => service.search(token, { keyword, depth: 30 }, { key: "short" });
+    const first = await search();
+    expect([first.body.creditsCharged, first.body.results.length, calls(keyword)]).toEqual([9, 0, 1]);
+    expect((await search()).text).toBe(first.text);
+    await service.rest();
+    expect((await service.ledgerOf(organizationId)).slice(1)).toMatchObject([{ kind: "charge", mils: -9 }]);
+  });
+
+  test("gives the whole price back where one page fails", async () => {
+    const { organizationId, token } = await service.organization(priced);
+    stub.next.push(tenOrganic, refusal(400, "Bad"));
+    const { status } = await service.search(token, { keyword: "half an answer", depth: 20 });
+    expect(status).toBe(502);
+    await service.rest();
+    expect((await service.ledgerOf(organizationId)).slice(1)).toMatchObject([{ kind: "refund", mils: 0 }]);
+    expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
+  });
+});
+
+describe("REST, MCP and the billing page show the same balance at the same moment, at every API process:", () => {
+  const heldSearches = 20;
+  const rounds = 12;
+  let organization: Organization;
+  let agents: Agent[];
+  let visitors: PageVisitor[];
+  beforeAll(async () => {
+    organization = await service.organization({ creditMils: 100_000 });
+    agents = await Promise.all(apis.map((api) => Agent.connect(service, organization.token, { api })));
+    visitors = await Promise.all(apis.map((api) => signIn(service, organization, { api })));
+  });
+  afterAll(() => Promise.all(agents.map((agent) => agent.close())));
+
+  function agentAt(api: number): Agent {
+    const agent = agents[api];
+    if (!agent) throw new Error(`there is no agent at the API ${api}`);
+    return agent;
+  }
+
+  /** What the billing page shows as available, in mils. */
+  async function shownAt(api: number): Promise<number> {
+    await service.redis.del(`pages:${organization.organizationId}`); // The window of the page is not the subject here.
+    const { status, text = "" } = (await visitors[api]?.get("/billing")) ?? {};
+    if (status !== 200) throw new Error(`the page was answered ${status}`);
+    const shown = /Available<\/h2>\s*<p class="figure"><data value="(\d+)"/.exec(text)?.[1];
+    return Number(shown);
+  }
+
+  /** Every way to read the balance, as a caller uses it through one API. A new one gets a line here. */
+  const balanceAt: Record<string, (api: number) => Promise<number>> = {
+    REST: async (api) => (await service.usage(organization.token, api)).body.creditBalanceMils,
+    MCP: async (api) => (await agentAt(api).call("usage.get")).body.creditBalanceMils,
+    page: shownAt,
+  };
+
+  /** Every way to search. @returns whether the search was answered. */
+  const searchAt: ((api: number, keyword: string) => Promise<boolean>)[] = [
+    async (api, keyword) => (await service.search(organization.token, { keyword }, { api })).status === 200,
+    async (api, keyword) => !(await agentAt(api).call("serp.search", { keyword })).isError,
+  ];
+
+  /** The balance that each way of each process shows at this moment, in mils. */
+  async function readAll(): Promise<Record<string, number>> {
+    const reading = Object.entries(balanceAt).flatMap(([way, read]) =>
+      apis.map(async (api) => [`${way} ${api}`, await read(api)] as const),
+    );
+    return Object.fromEntries(await Promise.all(reading));
+  }
+
+  async function expectSame(mils: number): Promise<void> {
+    const shown = await readAll();
+    expect(shown).toEqual(Object.fromEntries(Object.keys(shown).map((way) => [way, mils])));
+  }
+
+  test("REST, MCP and the page show the same balance while searches hold a part of it, and after they have ended", async () => {
+    await expectSame(100_000);
+    const release = stub.hold();
+    const held = Array.from({ length: heldSearches }, (_, at) =>
+      searchAt[at % searchAt.length]?.(at % apis.length, "held"),
+    );
+    await service.until(async () => (await service.holdsOf(organization.organizationId)).open === heldSearches);
+    await expectSame(100_000 - 5 * heldSearches);
+    release();
+    for (const answered of held) expect(await answered).toBe(true);
+    await service.rest();
+    await expectSame(100_000 - 5 * heldSearches);
+  });
+
+  test("under load REST, MCP and the page show balances of the same moment", async () => {
+    const ending = new AbortController();
+    const load = Array.from({ length: 4 }, async (_, at) => {
+      const answered: (boolean | undefined)[] = [];
+      while (!ending.signal.aborted) {
+        const turn = answered.length;
+        answered.push(await searchAt[at % searchAt.length]?.(turn % apis.length, `load ${at} ${turn}`));
+      }
+      return answered;
+    });
+    // Every search is answered and charged, so the balance only falls: a reading between two others lies between them.
+    const readings = [await service.usage(organization.token)];
+    for (let round = 0; round < rounds; round += 1) {
+      const shown = Object.entries(await readAll());
+      readings.push(await service.usage(organization.token));
+      const [above = Number.NaN, below = Number.NaN] = readings.slice(-2).map(({ body }) => body.creditBalanceMils);
+      const outside = shown.filter(([, mils]) => !(mils <= above && mils >= below));
+      expect({ above, below, outside }).toEqual({ above, below, outside: [] });
+    }
+    ending.abort();
+    const answered = await Promise.all(load);
+    expect(new Set(answered.flat())).toEqual(new Set([true]));
+    await service.rest();
+    await expectSame(100_000 - 5 * (heldSearches + answered.flat().length));
+    expect(await service.verify()).toMatchObject({ ok: true });
+  });
 });
