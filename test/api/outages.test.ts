@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeHeartbeat, removeHeartbeat } from "../../shared/queue/worker-heartbeats.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { signIn } from "../harness/clients/page-visitor.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
 import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Api, type Organization, Service } from "../harness/processes/service.ts";
@@ -142,6 +143,34 @@ test("once the last worker has stopped a search is refused without a hold, and a
   expect(refusalWithRetry(await service.search(token, { keyword: "x" }))).toEqual(unavailable("no_workers"));
   expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
   expect(await replay()).toMatchObject({ status: 200, text });
+});
+
+/** A page at this API that has had its first live update. @returns waits until its stream ends; rejects if it breaks. */
+async function openStream(api: number): Promise<() => Promise<void>> {
+  const { events } = await (await signIn(service, await service.organization(), { api })).follow();
+  await events.next();
+  return async () => {
+    while (!(await events.next()).done);
+  };
+}
+
+test("an API that shuts down ends its streams of live updates at once, and exits cleanly", async () => {
+  const stopping = await service.startApi();
+  const untilEnd = await openStream(service.apis.indexOf(stopping));
+  const stopped = stopping.stop();
+  await untilEnd();
+  expect(await stopped).toBe(0);
+  expect(stopping.errors).toEqual([]);
+});
+
+test("a stream of live updates ends when Redis is lost, and its slot is freed", async () => {
+  const untilEnd = await openStream(own);
+  const { port } = service.redisServer;
+  await service.redisServer.stop();
+  await untilEnd().catch(() => undefined);
+  await service.restartRedis(port);
+  await expect.poll(() => metricIs("live_streams_open 0")).toBe(true);
+  await service.until(async () => (await fetch(`${service.apis[own]?.opsUrl}/readyz`)).ok);
 });
 
 test("without Redis a search is refused, and usage still returns the balance", async () => {

@@ -1,12 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { CreditCheck } from "../../api/search/credit-check.ts";
 import { admit } from "../../shared/credits/admit.ts";
+import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { newId } from "../../shared/ids.ts";
-import { Service } from "../harness/processes/service.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
+import type { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** Two workers settle at the same time, and the newer balance reaches Redis first: it contains both charges. */
 
@@ -24,9 +26,8 @@ const plan = {
 
 let service: Service;
 beforeAll(async () => {
-  service = await Service.start();
+  service = await usualService();
 });
-afterAll(() => service.stop());
 
 async function hold(organizationId: string): Promise<string> {
   const requestId = newId("req");
@@ -47,6 +48,7 @@ async function charge(organizationId: string, requestId: string): Promise<Decisi
   const decided = await decideSettlements(service.database, [chargeOf(organizationId, { requestId, priceMils })]);
   const decision = decided.get(requestId);
   if (!decision) throw new Error("not decided");
+  await confirmDelivered(service.database, [requestId]); // The service comes to rest again.
   return decision;
 }
 
@@ -83,6 +85,7 @@ test("a refusal a moment before does not refuse a search that is covered by now"
   expect(given.get(first)).toMatchObject({ kind: "refund" });
   await settleHolds(service.redis, organizationId, newer.balance, [{ requestId: second }]);
   expect((await service.search(token, { keyword: "covered" })).status).toBe(200);
+  await settleHolds(service.redis, organizationId, newer.balance, [{ requestId: first }]);
 });
 
 test("a hold that ends between the refusal of Redis and the look into Postgres does not refuse a search", async () => {
@@ -97,6 +100,7 @@ test("a hold that ends between the refusal of Redis and the look into Postgres d
   };
   // Redis showed a hold that it has dropped by now.
   expect(await refused()).toBe(true);
-  await hold(organizationId);
+  const requestId = await hold(organizationId);
   expect(await refused()).toBe(false);
+  await settleHolds(service.redis, organizationId, balance, [{ requestId }]);
 });

@@ -1,22 +1,22 @@
 import { connect } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { revokeToken } from "../../../api/tokens/tokens.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type LiveEvent, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import { type Api, Service } from "../../harness/processes/service.ts";
+import type { Api, Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
-/** The stream of live updates, without a browser. */
+/** The stream of live updates, without a browser. outages.test.ts has its end with its API and with Redis. */
 
 let service: Service;
 let api: Api;
 beforeAll(async () => {
-  service = await Service.start({ apis: 2 });
+  service = await usualService();
   const [first] = service.apis;
   if (!first) throw new Error("no API");
   api = first;
 });
-afterAll(() => service.stop());
 
 async function signedIn() {
   const organization = await service.organization();
@@ -163,28 +163,4 @@ test("a browser that disconnects while a stream is opened keeps no slot", async 
   leaving.abort();
   await service.until(async () => (await openStreams()) === 0);
   expect(disconnected()).toBe(before + 5);
-});
-
-test("an API that shuts down ends its streams at once, and exits cleanly", async () => {
-  const [, stopping] = service.apis;
-  if (!stopping) throw new Error("no second API");
-  const { visitor } = await signedIn();
-  visitor.api = service.apis.indexOf(stopping);
-  const { events } = await visitor.follow();
-  await events.next();
-  const stopped = stopping.stop();
-  expect(await untilEvent(events, () => false)).toBeUndefined();
-  expect(await stopped).toBe(0);
-  expect(stopping.errors).toEqual([]);
-});
-
-test("a stream ends when Redis is lost, and its slot is freed", async () => {
-  const { visitor } = await signedIn();
-  const { events } = await visitor.follow();
-  await events.next();
-  const { port } = service.redisServer;
-  await service.redisServer.stop();
-  expect(await untilEvent(events, () => false).catch(() => undefined)).toBeUndefined();
-  await service.restartRedis(port);
-  await service.until(async () => (await openStreams()) === 0);
 });

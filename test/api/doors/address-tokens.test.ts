@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { freePort } from "../../../local/ports.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -7,23 +7,21 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
+import { doorHost, usualService } from "../../harness/processes/usual-stack.ts";
 import { startHaproxy, withoutHaproxy } from "../../harness/servers/haproxy.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** Tokens in the addresses of doors, for clients that send none. */
 
-const host = "searxng.serp.example";
 const dayMils = 100;
 
 let service: Service;
 let operator: Operator;
 beforeAll(async () => {
-  const environment = { COMPAT_DOORS: "searxng", COMPAT_HOSTS: `searxng=${host}` };
-  service = await Service.start({ environment });
+  service = await usualService();
   operator = new Operator(service);
 });
-afterAll(() => service.stop());
 
 const organizationOfDoor = () => service.organization({ scopes: ["door"], dayMils });
 
@@ -33,7 +31,7 @@ test("searches at the door, by its path and by its host, and is charged like any
   const { organizationId, token } = await organizationOfDoor();
   expect(await ask(token, "tea")).toMatchObject({ status: 200, body: { query: "tea" } });
   expect(await service.send(`/searxng/k/${token}/?q=coffee&format=json`)).toMatchObject({ status: 200 });
-  const head = `GET /k/${token}/search?q=cocoa&format=json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+  const head = `GET /k/${token}/search?q=cocoa&format=json HTTP/1.1\r\nHost: ${doorHost}\r\nConnection: close\r\n\r\n`;
   const { answers } = await sendRaw(service.apis[0]?.url ?? "", head);
   expect(answers[0]).toMatchObject({ status: 200, body: { query: "cocoa" } });
   await service.rest();

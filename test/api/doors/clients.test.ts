@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
-import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
+import type { Answer, Organization, Service } from "../../harness/processes/service.ts";
+import { doorPatience, usualService } from "../../harness/processes/usual-stack.ts";
 import { type DoorClient, doorClients } from "./door-clients.ts";
 
 /** The doors, by clients that others wrote. */
-
-const names = ["searxng", "tavily", "openwebui", "perplexity", "firecrawl", "serper"];
-const patience = (ms: number) => ({ COMPAT_PATIENCE_MS: names.map((name) => `${name}=${ms}`).join(",") });
 
 let service: Service;
 let api: string;
@@ -15,12 +13,11 @@ let payer: Organization;
 let addressPayer: Organization;
 beforeAll(async () => {
   vi.spyOn(console, "log").mockImplementation(() => undefined); // LangChain prints each answer that is an error.
-  service = await Service.start({ environment: { COMPAT_DOORS: names.join(","), ...patience(60_000) } });
+  service = await usualService();
   api = service.apis[0]?.url ?? "";
   payer = await service.organization({ creditMils: 10_000 });
   addressPayer = await organizationOf({ inAddress: true });
 });
-afterAll(() => service.stop());
 
 /** An organization with a token that a client can send, in a header or in the address. */
 const organizationOf = ({ inAddress = false }, options: Parameters<Service["organization"]>[0] = {}) =>
@@ -121,12 +118,16 @@ describe.each(doorClients)("$client", (doorClient) => {
 
 test("every client shows its user that its patience has ended", async () => {
   // An API of its own: on a busy machine this patience would end other tests' searches too.
-  const { url: impatient } = await service.startApi(patience(1_000));
+  const impatient = await service.startApi(doorPatience(1_000));
+  onTestFinished(async () => {
+    service.apis.splice(service.apis.indexOf(impatient), 1);
+    await impatient.destroy();
+  });
   // All at once, because each takes as long as the patience.
   await Promise.all(
     doorClients.map(async (doorClient) => {
       const { token } = await organizationOf(doorClient);
-      const asked = doorClient.search({ api: impatient, q: "sandbox:slow=5000", token });
+      const asked = doorClient.search({ api: impatient.url, q: "sandbox:slow=5000", token });
       await expect(asked).rejects.toThrow(shownBy(doorClient, timeout));
     }),
   );

@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization, Service } from "../../harness/processes/service.ts";
+import { doorHost as host, usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The door `searxng`; its clients are in clients.test.ts. */
-
-const host = "searxng.serp.example";
 
 let service: Service;
 let payer: Organization;
 beforeAll(async () => {
-  const environment = { COMPAT_DOORS: "searxng", COMPAT_HOSTS: `searxng=${host}`, SEARCH_DEADLINE_MS: "3000" };
-  service = await Service.start({ environment });
+  service = await usualService();
   payer = await service.organization({ creditMils: 10_000 });
 });
-afterAll(() => service.stop());
 
 const allOf = (fields: Record<string, string>) => new URLSearchParams({ format: "json", ...fields }).toString();
 
