@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { Exposition, seesWorkers } from "../harness/assertions/metrics.ts";
 import { serpapiKey, succeededMetadata } from "../harness/fixtures/serpapi-page.ts";
 import { Service } from "../harness/processes/service.ts";
 import { listen, type Listening } from "../harness/stubs/listen.ts";
@@ -26,8 +26,13 @@ const providers = [
   },
 ];
 
+let service: Service;
+beforeAll(async () => {
+  service = await Service.start({ workers: 0 });
+});
+afterAll(() => service.stop());
+
 describe.each(providers)("an overview that $provider announces", ({ provider, key, callMicroUsd, overview }) => {
-  let service: Service;
   let stub: Listening;
   /** What each call has asked for. */
   let asked: string[] = [];
@@ -42,15 +47,18 @@ describe.each(providers)("an overview that $provider announces", ({ provider, ke
       response.writeHead(status).end(JSON.stringify({ search_metadata: succeededMetadata, ...parts }));
     });
     const name = provider.toUpperCase();
-    const environment = {
+    await service.startWorker({
       SERP_PROVIDERS: provider,
       [`${name}_API_KEY`]: key,
       [`${name}_BASE_URL`]: stub.url,
       [`${name}_AI_OVERVIEW`]: "on",
-    };
-    service = await Service.start({ environment });
+    });
+    await Promise.all(service.apis.map((api) => service.until(() => seesWorkers(api))));
   });
-  afterAll(() => Promise.all([service.stop(), stub.close()]));
+  afterAll(async () => {
+    await Promise.all(service.workers.splice(0).map((worker) => worker.stop()));
+    await stub.close();
+  });
 
   /** Searches, and reads what the calls have added to the worker's metrics. */
   async function search(keyword: string) {
@@ -80,19 +88,19 @@ describe.each(providers)("an overview that $provider announces", ({ provider, ke
 
   test("reaches the caller for the usual price, and both calls count as the operator's cost", async () => {
     second = { status: 200, parts: overview };
-    expect(await search("garden pump")).toMatchObject({
+    expect(await search(`garden pump at ${provider}`)).toMatchObject({
       status: 200,
       overviews: [{ type: "ai_overview", description: "A pump moves water." }],
       calls: 2,
       costMicroUsd: 2 * callMicroUsd,
       charged: [-5],
     });
-    expect(asked).toEqual(["google garden pump", "google_ai_overview the token"]);
+    expect(asked).toEqual([`google garden pump at ${provider}`, "google_ai_overview the token"]);
   });
 
   test("stays without text if the second call is refused, and the operator pays for one", async () => {
     second = { status: 400, parts: { error: "This token has expired." } };
-    expect(await search("pond pump")).toMatchObject({
+    expect(await search(`pond pump at ${provider}`)).toMatchObject({
       status: 200,
       overviews: [{ type: "ai_overview", description: "" }],
       calls: 2,
