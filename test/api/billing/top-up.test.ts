@@ -54,9 +54,15 @@ test("an amount on offer leads to its payment page, for this organization and wi
   });
 });
 
+const ownOrigin = "https://pay.example";
+/** What the APIs offer, in their order. The first one has the defaults, and only the second an own origin. */
+const offers = ["10,25,100", "25", "10,25"];
+beforeAll(async () => {
+  await service.startApi({ API_PORT: "0", STRIPE_CHECKOUT_ORIGIN: ownOrigin, TOPUP_AMOUNTS_USD: offers[1] ?? "" });
+  await service.startApi({ API_PORT: "0", TOPUP_AMOUNTS_USD: offers[2] ?? "" });
+});
+
 test("with a custom checkout domain, forms may lead to that domain alone", async () => {
-  const ownOrigin = "https://pay.example";
-  await service.startApi({ API_PORT: "0", STRIPE_CHECKOUT_ORIGIN: ownOrigin });
   const { organization, person } = await signedIn();
   const toStripe = await person.get("/billing");
   person.api = 1;
@@ -73,10 +79,9 @@ test("with a custom checkout domain, forms may lead to that domain alone", async
   stub.checkoutOrigin = checkoutOrigin;
 });
 
-test.each(["25", "10,25", "10,25,100"])("with %s USD on offer, one amount is preselected", async (usd) => {
-  await service.startApi({ API_PORT: "0", TOPUP_AMOUNTS_USD: usd });
+test.each(offers)("with %s USD on offer, one amount is preselected", async (usd) => {
   const { person } = await signedIn();
-  person.api = service.apis.length - 1;
+  person.api = offers.indexOf(usd);
   const { text } = await person.get("/billing");
   const amounts = [...text.matchAll(/name="mils" value="(\d+)" required( checked)?>/g)];
   expect(amounts).toHaveLength(usd.split(",").length);
