@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
+import { compileCache } from "../harness/processes/compile-cache.ts";
 import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import type { Listening } from "../harness/stubs/listen.ts";
@@ -57,6 +58,7 @@ function run({ language, text }: Program, token: string) {
       ? [process.execPath, "--import", fakeModel, "--input-type=module-typescript", "--eval", text]
       : [pythonPath, "-B", "-c", text];
   const env = {
+    ...compileCache,
     SERPMILL_TOKEN: token,
     SERPMILL_URL: service.apis[0]?.url,
     PYTHONPATH: join(checkout, "clients/python/src"),

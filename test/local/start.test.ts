@@ -9,6 +9,7 @@ import { migrate } from "../../shared/database/migrate.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
+import { compileCache } from "../harness/processes/compile-cache.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { run } from "../harness/processes/run.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -42,7 +43,11 @@ async function start(folder: string, settings: Record<string, string> = {}) {
   const { process: child, stop: end } = await startGuardedProcess(
     process.execPath,
     [program, "--folder", join(guarded.path, folder)],
-    { env: { PATH: process.env.PATH, ...ports, ...given }, stdio: ["ignore", "pipe", "pipe"], stopSignal: "SIGINT" },
+    {
+      env: { PATH: process.env.PATH, ...compileCache, ...ports, ...given },
+      stdio: ["ignore", "pipe", "pipe"],
+      stopSignal: "SIGINT",
+    },
   );
   onTestFinished(end);
   const started = { child, text: "", exited: once(child, "close") };

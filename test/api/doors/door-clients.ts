@@ -5,6 +5,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import Perplexity from "@perplexity-ai/perplexity_ai";
 import { tavily } from "@tavily/core";
+import { compileCache } from "../../harness/processes/compile-cache.ts";
 
 /** Clients of doors that others wrote: from npm, changed in nothing but the address, or by the request in their source. */
 
@@ -80,7 +81,7 @@ async function callMcpSearxng(address: string, q: string): Promise<string> {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: ["node_modules/mcp-searxng/dist/cli.js"],
-    env: { SEARXNG_URL: address },
+    env: { ...compileCache, SEARXNG_URL: address },
     stderr: "ignore",
   });
   const agent = new Client({ name: "agent", version: "1" });
