@@ -65,14 +65,14 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "keys-shared-by-organizations",
     what: "The record of an Idempotency-Key is shared by all organizations.",
-    caughtBy: testFile("test/journeys/charging.test.ts"),
+    caughtBy: testFile("test/journeys/idempotency.test.ts"),
     // biome-ignore lint: the template's placeholders are the anchor
     edits: [inCode("keysOf", replace("`{${organizationId}}:key:", "`{keys}:key:"))],
   },
   {
     name: "page-too-many",
     what: "A price per page counts one page too many if the depth fills its pages.",
-    caughtBy: testFile("test/journeys/charging.test.ts"),
+    caughtBy: testFile("test/journeys/idempotency.test.ts"),
     edits: [inCode("searchPriceMils", replace("pagesOf(depth)", "pagesOf(depth + 1)"))],
   },
   {

@@ -1,6 +1,6 @@
 import { atStart, inCode, inScript, inSql, type Mutant, replace, testFile } from "./mutant.ts";
 
-const journey = testFile("test/journeys/charging.test.ts");
+const journey = testFile("test/journeys/idempotency.test.ts");
 const storedAnswers = testFile("test/shared/credits/stored-answers.test.ts");
 
 /** Bugs of the answers that are stored under Idempotency-Keys. */

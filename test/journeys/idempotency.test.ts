@@ -8,7 +8,7 @@ import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
-/** What searches through two APIs are charged: once under a key, by their pages if the plan says so, and from one balance that all ways to read it show. */
+/** Searches through two APIs are charged once under a key, by their pages if the plan says so, and from one balance that all ways to read it show. */
 
 const apis = [0, 1];
 let service: Service;
