@@ -21,7 +21,7 @@ class LongestFirst extends BaseSequencer {
     const rank = ({ moduleId }: TestSpecification) =>
       [
         /\/test\/(faults|abuse|drill)\//,
-        /\/(bad-inputs\/pages|clients\/conformance|commands\/(audit|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
+        /\/(bad-inputs\/pages|clients\/conformance|doors\/clients|mcp\/delivery|local\/start|commands\/(audit|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
         /\/test\/journeys\//,
         /./,
       ].findIndex((part) => part.test(moduleId));
