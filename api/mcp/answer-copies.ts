@@ -48,8 +48,10 @@ const bytesMax = 512 * 1024;
 const string = String.raw`".*?(?<!\\)(?:\\\\)*"`;
 /** What a model does not need beside the `url`. */
 const derivedField = `"(?:domain|breadcrumb)":${string}`;
+// Bounded, because each character of a text that may be a name takes some of the stack of the expression.
+const name = String.raw`\w{1,40}`;
 // The list of results itself stays, also if it is empty.
-const emptyField = String.raw`"(?!results")\w+":(?:""|\[\]|\{(?:"\w+":(?:""|\[\]),?)*\})`;
+const emptyField = String.raw`"(?!results")${name}":(?:""|\[\]|\{(?:"${name}":(?:""|\[\]),?)*\})`;
 const unread = `(?:${derivedField}|${emptyField})`;
 /** Fields with the comma before them; without one before them, with the one after them. */
 const unreadFields = new RegExp(`,${unread}|${unread},?`, "gs");
