@@ -104,7 +104,7 @@ async function* iterate<Item>(items: Iterable<Item> | AsyncIterable<Item>): Asyn
 
 /**
  * Without credit the searches can still succeed that an earlier run paid under the caller's own keys. What another server or a
- * wrong path would answer ends them only if no search was answered: then it is about this one search.
+ * wrong path would answer ends them, unless a search was answered before: then it is about this one search.
  */
 const endsAll = ({ code, details }: SerpmillError, given: { hasOwnKeys: boolean; hasAnswers: boolean }) =>
   ["aborted", "unauthenticated"].includes(code) ||
