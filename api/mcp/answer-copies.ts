@@ -48,8 +48,8 @@ const bytesMax = 512 * 1024;
 const string = String.raw`".*?(?<!\\)(?:\\\\)*"`;
 /** What a model does not need beside the `url`. */
 const derivedField = `"(?:domain|breadcrumb)":${string}`;
-// Bounded, because each character of a text that may be a name takes some of the stack of the expression.
-const name = String.raw`\w{1,40}`;
+// Lazy, so that a text without spaces, which may be a name, needs no stack either.
+const name = String.raw`\w+?`;
 // The list of results itself stays, also if it is empty.
 const emptyField = String.raw`"(?!results")${name}":(?:""|\[\]|\{(?:"${name}":(?:""|\[\]),?)*\})`;
 const unread = `(?:${derivedField}|${emptyField})`;
