@@ -12,7 +12,7 @@ import { askToDelete } from "./stripe-deletions.ts";
 /**
  * Sets the terms and switches automatic top-ups on. It also ends a pause.
  * @param wasOn whether the payer changes terms of automatic top-ups that are on. Then it does not switch them on again.
- * @returns why nothing was changed, or `on`.
+ * @returns `on`, or why nothing was changed.
  */
 export async function switchOn(
   transaction: Querying,

@@ -149,12 +149,10 @@ export function handleTermsForm(parts: PaymentParts, offeredMils: readonly numbe
     }
     // A page from before the payer switched it off must not allow charges again.
     const wasOn = form.has("was_on");
-    leadBack(
-      asked,
-      await changeAccount(parts.database, asked, (transaction, changer) =>
-        switchOn(transaction, changer, terms, { wasOn }),
-      ),
+    const outcome = await changeAccount(parts.database, asked, (transaction, changer) =>
+      switchOn(transaction, changer, terms, { wasOn }),
     );
+    leadBack(asked, outcome);
   };
 }
 
