@@ -84,20 +84,24 @@ test.skipIf(withoutPython !== "")(
 );
 
 const failing = `
-import sys
+import sys, urllib.request
 sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill
 
 client = Serpmill("smk_a", sys.argv[1])
 
+def fail():
+    urllib.request.urlopen(sys.argv[1] + "/failing").read()
+    raise RuntimeError("lost the list")
+
 def requests():
     yield {"keyword": "a"}
     if sys.argv[3] == "source":
-        raise RuntimeError("lost the list")
+        fail()
     yield {"keyword": "b"}
 
 def key(request, index):
-    return "first" if index == 0 else str(1 / 0)
+    return "first" if index == 0 else fail()
 
 try:
     for outcome in client.search_many(requests(), in_flight_max=2, idempotency_key=key):
@@ -106,15 +110,22 @@ except Exception as error:
     print(error)
 `;
 
-test.skipIf(withoutPython !== "").each([
-  ["source", "lost the list"],
-  ["key", "division by zero"],
-])(`what the caller's %s raises starts no more searches, and those that run are still yielded`, async (from, error) => {
-  const server = await listen((_, response) => void setTimeout(() => response.end('{"results":[]}'), 300));
-  open.push(server);
-  const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", failing, server.url, source, from]);
-  expect(stdout).toBe(`0 True\n${error}\n`);
-});
+test.skipIf(withoutPython !== "").each(["source", "key"])(
+  "what the caller's %s raises starts no more searches, and those that run are still yielded",
+  async (from) => {
+    let searched: (response: ServerResponse) => void = () => undefined;
+    const first = new Promise<ServerResponse>((resolve) => (searched = resolve));
+    // The first search is answered once the caller's code fails.
+    const server = await listen((request, response) => {
+      if (request.url !== "/failing") return searched(response);
+      response.end();
+      void first.then((held) => held.end('{"results":[]}'));
+    });
+    open.push(server);
+    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", failing, server.url, source, from]);
+    expect(stdout).toBe("0 True\nlost the list\n");
+  },
+);
 
 const stopping = `
 import sys

@@ -53,6 +53,18 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     },
   );
 
+  test("a form without a scope is refused in place, and the focus goes to what is missing", async () => {
+    const url = service.apis[0]?.url ?? "";
+    const { page } = await visitor(browser, [url]);
+    await signInAt(page, service, `${url}/billing/tokens`, (await service.organization()).token);
+    await page.getByLabel("Name").fill("of nothing");
+    for (const scope of await page.getByRole("group", { name: "Scopes" }).getByRole("checkbox").all())
+      await scope.uncheck();
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.locator("#scope-problem:focus").waitFor();
+    expect(await page.getByLabel("Name").inputValue()).toBe("of nothing");
+  });
+
   test("the button beside a new token copies it, says so, and offers to copy it again", async () => {
     const url = service.apis[0]?.url ?? "";
     const { page } = await visitor(browser, [url]);

@@ -150,6 +150,21 @@ test("a search that ran and failed, one that still runs, and requests of other k
   expect(rows).toEqual([]);
 });
 
+test("a refused search is found by its id behind ten thousand newer ones", async () => {
+  const organization = await service.organization();
+  const { organizationId, tokenId } = organization;
+  const requestId = requestIdAt(Date.now() - 60_000);
+  const row = { requestId, organizationId, tokenId, code: "bad_request", reason: undefined, message: "m", query: {} };
+  await insertRefused(service.database, [{ ...row, refusals: 1 }]);
+  const newer = `insert into refused_searches (at, request_id, organization_id, token_id, code, message, refusals)
+    select now(), 'req_' || n, organization_id, token_id, code, message, 1 from refused_searches, generate_series(1, 10000) n
+    where request_id = $1`;
+  await asOwner(service.databaseUrl, (owner) => owner.query(newer, [requestId]));
+  const visitor = await signIn(service, organization);
+  const { text } = await visitor.get(`/billing/searches?find=${requestId}`);
+  expect(text).toContain(`href="/billing/searches/${requestId}"`);
+});
+
 test("refused searches are paged, stay for a week or as long as the search log, and leave with their organization", async () => {
   const { organizationId, tokenId } = await service.organization();
   const dayMs = 86_400_000;
