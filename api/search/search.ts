@@ -171,7 +171,9 @@ export class Search {
     if (outcome.kind === "failure") {
       // An earlier run charged, but its answer was lost on the way to this process.
       if (outcome.charged) this.#parts.refunds.reverse(request, "engine_timeout");
-      throw new SearchFailed(outcome.code, outcome.details, trace);
+      // Under a key that charge stands. Of all errors only this one has the caller fetch the answer with a repeat.
+      const { code, details } = outcome.charged && request.key ? request.deadline.error() : outcome;
+      throw new SearchFailed(code, details, trace);
     }
     const { body, requestId, chargedMils } = outcome;
     return { requestId, body, replayed: requestId !== request.requestId, window, chargedMils, trace, payable };

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { compressAnswer } from "../../shared/compress-answer.ts";
 import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
@@ -7,7 +8,7 @@ import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
-import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { refusal, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** A job that runs twice: the second run must neither reverse a delivered answer nor charge again. */
@@ -92,4 +93,22 @@ test("a charge whose answer was lost is reversed by its API when the second run 
   const reversedMils = async () => (await Exposition.of(api)).value('reversed_mils_total{reason="engine_timeout"}');
   await service.until(async () => (await reversedMils()) === 5);
   expect((await Exposition.of(api)).all("reversals_total")).toMatchObject({ '{reason="engine_timeout"}': 1 });
+});
+
+test("a search under a key that an earlier run charged never says that nothing was charged", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const release = stub.hold(refusal(403, "Unauthorized."));
+  const query = { keyword: "lost under a key" };
+  const search = service.search(token, query, { key: "k" });
+  const job = searchJob.parse((await runningJob(query.keyword)).data);
+  const answer = await compressAnswer(Buffer.from(JSON.stringify({ results: [] })));
+  await decideSettlements(service.database, [
+    chargeOf(organizationId, { requestId: job.requestId, key: job.key, answer }),
+  ]);
+  release();
+
+  expect(await search).toMatchObject({ status: 504, body: { error: { code: "engine_timeout" } } });
+  expect(await service.search(token, query, { key: "k" })).toMatchObject({ status: 200, body: { results: [] } });
+  const ledger = await service.ledgerOf(organizationId);
+  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge"]);
 });
