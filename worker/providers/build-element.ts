@@ -93,11 +93,11 @@ export function joinWithDots(...texts: readonly string[]): string {
 /** Joins lines or paragraphs: with a space after punctuation, otherwise with a dot, so that sentences stay apart. */
 export function joinLines(lines: readonly string[]): string {
   let joined = "";
-  for (const line of lines) {
-    const text = line.trim();
-    if (text === "") continue;
-    const separator = joined === "" ? "" : isPunctuated(joined) ? " " : " · ";
+  let previous = ""; // Reading the end of `joined` would copy all of it each time.
+  for (const text of filled(lines.map((line) => line.trim()))) {
+    const separator = previous === "" ? "" : isPunctuated(previous) ? " " : " · ";
     joined += separator + text;
+    previous = text;
   }
   return joined;
 }

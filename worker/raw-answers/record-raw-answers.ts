@@ -151,6 +151,6 @@ function encodedForms(character: string): string {
   const literal = `\\x${digits}`;
   const hex = digits.replace(/[a-f]/, (digit) => `[${digit}${digit.toUpperCase()}]`);
   const named = namedEntities[character] ?? literal;
-  // A JSON text within a JSON text has several backslashes.
-  return `(?:${literal}|\\\\+(?:${literal}|u00${hex}|x${hex})|%${hex}|&#0*${code};|&#[xX]0*${hex};|${named})`;
+  // A JSON text within a JSON text has several backslashes. Any number of them would take quadratic time.
+  return `(?:${literal}|\\\\{1,16}(?:${literal}|u00${hex}|x${hex})|%${hex}|&#0*${code};|&#[xX]0*${hex};|${named})`;
 }

@@ -53,6 +53,11 @@ test("every setting that is a credential of a provider is removed", () => {
   expect(remove(Object.values(settings).join(" "))).toBe(names.map(() => "[secret]").join(" "));
 });
 
+test("a long run of backslashes is searched in linear time", () => {
+  const text = "\\".repeat(4e6);
+  expect(openSecretRemoval(engineConfig({ SERPER_API_KEY: key }))(text)).toBe(text);
+});
+
 test("without credentials, and around them, a text stays as it is", () => {
   const text = `{"title":"Garden pump \\u00e4 100%","link":"https:\\/\\/pumps.example\\/?a=1&amp;b=2"}`;
   expect(openSecretRemoval(engineConfig({}))(text)).toBe(text);

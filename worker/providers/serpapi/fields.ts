@@ -13,6 +13,7 @@ const unshownParts =
 /** Ids and addresses. Lists with such a name (`menu_links`) have titles. */
 const unshownTexts = /^(?:.*_)?(?:links?|stick|kgmid|entity_type|id|cid|lsig|endpoint|position|index|original)$/;
 const urlStart = /^(?:https?:|data:|\/\/)/i;
+const keptNameCharactersMax = 100;
 /** What is displayed of a field with this name. Cached, because a page has some thousand fields of a hundred names. */
 const shownByName = new LRUCache<string, "all" | "lists" | "none">({ max: 1_000, memoMethod: shownOf });
 
@@ -141,7 +142,7 @@ function fieldTexts(value: unknown, depth: number): string[] {
 
 function isShown(name: string, value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === "") return false;
-  const shown = shownByName.memo(name);
+  const shown = name.length > keptNameCharactersMax ? shownOf(name) : shownByName.memo(name);
   if (shown === "none") return false;
   if (typeof value === "object") return true;
   return shown === "all" && !(typeof value === "string" && urlStart.test(value));

@@ -67,8 +67,9 @@ describe("a hostile answer of DataForSEO", () => {
     });
     const markdown = ["![", "](", "[", "# "].map((part) => part.repeat(1e4));
     const overview = JSON.stringify({ type: "ai_overview", items: markdown.map((text) => ({ markdown: text })) });
+    const lines = JSON.stringify({ type: "knowledge_graph", title: "a", description: "a\n".repeat(1e5) });
     const startedAt = performance.now();
-    for (const item of [deep, long, overview]) expect(readItems(`[${item}]`)).toHaveLength(1);
+    for (const item of [deep, long, overview, lines]) expect(readItems(`[${item}]`)).toHaveLength(1);
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 });
