@@ -54,8 +54,8 @@ export function unsupportedField(
   const isLocation = isFinerThanCountry(query.location) && !providers.some((can) => can.city);
   const isLanguage = !providers.some((can) => canSearchLanguage(can, query));
   if (isLanguage && !isDevice && !isLocation) return "language";
-  // If each field alone is supported, but not all of them by one provider, the device is the smallest change.
-  return isLocation && !isDevice ? "location" : "device";
+  // If each field alone is supported, but not all of them by one provider, the device is the smallest change, unless it is the default.
+  return isDevice || (!isLocation && query.device === "mobile") ? "device" : "location";
 }
 
 function canSearchLanguage(can: Capabilities, { language, location }: Query): boolean {

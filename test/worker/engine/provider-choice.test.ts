@@ -107,6 +107,8 @@ test("a query that no provider can honour is rejected with the field, and costs 
   expect(await searchAt({ ...lyon, device: "mobile" }, countryOnly, serper)).toMatchObject({
     details: { field: "device" },
   });
+  const germanOnly = { ...openSandbox(), can: { mobile: true, city: true, language: (code: string) => code === "de" } };
+  expect(await searchAt(lyon, countryOnly, germanOnly)).toMatchObject({ details: { field: "location" } });
 });
 
 test("providers are tried in the order of SERP_PROVIDERS, and a missing setting stops the start", async () => {
