@@ -83,7 +83,7 @@ const serpapiFailuresUnder200: [json: object, kind: FailureKind][] = [
 
 /** SearXNG: failures of the instance itself. */
 const searxngFailures: FailureCase[] = [
-  [400, { error: "No query" }, "request_refused"],
+  [400, { error: "No query" }, "query_refused"],
   [400, { error: 'Invalid value "x" for parameter pageno' }, "request_refused"],
   [401, {}, "account_refused"],
   [403, {}, "account_refused"],
