@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { organicPerPage } from "../../shared/query/depth.ts";
+import { countryCodeByName } from "../../shared/query/countries.ts";
 import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
+import { locationCharactersMax } from "../../shared/query/query.ts";
+import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
 import type { Result, ResultType } from "../../shared/results.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
@@ -86,11 +89,17 @@ export const notGiven = (what: string, isNothing: (value: unknown) => boolean = 
     .refine((value) => value === null || isNothing(value), `This door gives no ${what}.`)
     .optional();
 
+const domainsMax = 300;
+
 /** Domains, as clients list them, for {@link withinSites}. */
-export const domainList = z
-  .array(z.string().regex(/^[^\s()":]{1,253}$/, "Expected a domain."), "Expected a list of domains.")
-  .nullish()
-  .transform((domains) => domains ?? []);
+export const domainList = readUpTo(
+  domainsMax,
+  z
+    .array(z.string().regex(/^[^\s()":]{1,253}$/, "Expected a domain."), "Expected a list of domains.")
+    .max(domainsMax, `Expected at most ${domainsMax} domains.`)
+    .nullish()
+    .transform((domains) => domains ?? []),
+);
 
 /** A keyword with Google's operators for the sites that a client wants, and for those that it does not want. */
 export function withinSites(keyword: string, wanted: readonly string[], unwanted: readonly string[]): string {
@@ -99,13 +108,11 @@ export function withinSites(keyword: string, wanted: readonly string[], unwanted
   return [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)].filter((part) => part !== "").join(" ");
 }
 
-const region = new Intl.DisplayNames("en", { type: "region", fallback: "none" });
-
 /** The language of a locale such as `de-AT`, and the country that it names. `all` and `auto` name neither. */
 export function localeOf(locale: string | undefined): { language?: string; location?: string } {
   if (locale === undefined || ["all", "auto"].includes(locale)) return {};
-  const [, country] = /^[a-z]{2,3}[-_](?:[A-Za-z]{4}[-_])?([A-Za-z]{2})$/.exec(locale) ?? [];
-  const location = country && region.of(country.toUpperCase()) ? country : undefined;
+  const [, country = ""] = /^[a-z]{2,3}[-_](?:[a-z]{4}[-_])?([a-z]{2})$/i.exec(locale) ?? [];
+  const location = countryCodeByName(country) && country;
   // If the pair of language and country is unknown, each part may be known.
   const [language = ""] = "problem" in readLanguage(locale) ? locale.split(/[-_]/) : [locale];
   return { language, ...(location !== undefined && { location }) };
@@ -114,6 +121,7 @@ export function localeOf(locale: string | undefined): { language?: string; locat
 /** A location as a client sends it, completed by its field for the country if it names none. */
 export function locationIn(location: string | undefined, country: string | undefined): string | undefined {
   if (location === undefined || country === undefined) return location ?? country;
+  if (location.length > locationCharactersMax) return location; // It is refused, and reading it takes long.
   return "problem" in readLocation(location) ? `${location}, ${country}` : location;
 }
 

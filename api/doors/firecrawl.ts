@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { depthMax } from "../../shared/query/depth.ts";
+import { readUpTo } from "../../shared/schema.ts";
 import {
   countUpTo,
   type Door,
@@ -31,7 +32,10 @@ export const firecrawl: Door = {
       location: optionalText,
       includeDomains: domainList,
       excludeDomains: domainList,
-      sources: z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
+      sources: readUpTo(
+        1,
+        z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
+      ),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
     .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }) => ({

@@ -17,7 +17,8 @@ export function readDomain(text: string): string | undefined {
     .replace(/^https?:\/\//i, "")
     .replace(/[/?#].*$/s, "")
     .replace(/\.$/, "");
-  if (invalidCharacter.test(typed)) return undefined;
+  // Before the conversion, whose time grows with the square of the length.
+  if (typed.length > hostCharactersMax || invalidCharacter.test(typed)) return undefined;
   const host = withoutWww(domainToASCII(typed));
   const labels = host.split(".");
   const isHostName = host.length <= hostCharactersMax && labels.length >= 2 && labels.every((part) => label.test(part));

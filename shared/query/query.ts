@@ -7,14 +7,14 @@ import { issuesOf } from "../errors/issues.ts";
 import { readLanguage } from "./languages.ts";
 import { readLocation } from "./locations.ts";
 import { resultTypes } from "../results.ts";
-import { natural, optional } from "../schema.ts";
+import { natural, optional, readUpTo } from "../schema.ts";
 import { truncate } from "../errors/truncate.ts";
 
 /** The search engines. Any other name is answered with `not_implemented`. */
 export const engines = ["google"];
 
 export const keywordCharactersMax = 700;
-const locationCharactersMax = 255;
+export const locationCharactersMax = 255;
 
 const controlCharacter = /\p{Cc}/u;
 /** These reorder the text around them on a page or in a log. The marks LRM and RLM do not, so they are allowed. */
@@ -86,13 +86,16 @@ const targetDomain = text().transform(
 
 /** A list of some of these names, which is read with each once, in their order. */
 const listOf = <Name extends string>(names: readonly Name[], expected: string) =>
-  z
-    .array(z.enum(names, `Expected one of ${names.join(", ")}.`), expected)
-    .min(1, expected)
-    // Not `max`, which would also count the characters of a text.
-    .refine((typed) => typed.length <= names.length, expected)
-    .meta({ maxItems: names.length })
-    .transform((typed) => names.filter((name) => typed.includes(name)));
+  readUpTo(
+    names.length,
+    z
+      .array(z.enum(names, `Expected one of ${names.join(", ")}.`), expected)
+      .min(1, expected)
+      // Not `max`, which would also count the characters of a text.
+      .refine((typed) => typed.length <= names.length, expected)
+      .meta({ maxItems: names.length })
+      .transform((typed) => names.filter((name) => typed.includes(name))),
+  );
 
 const types = listOf(
   resultTypes,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
+import { firecrawl } from "../../../api/doors/firecrawl.ts";
 import { serper } from "../../../api/doors/serper.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 
@@ -7,6 +8,8 @@ const locales = [
   { locale: "de", expected: { language: "de" } },
   { locale: "de-AT", expected: { language: "de-AT", location: "AT" } },
   { locale: "pt_BR", expected: { language: "pt_BR", location: "BR" } },
+  { locale: "DE-AT", expected: { language: "DE-AT", location: "AT" } },
+  { locale: "en-EU", expected: { language: "en" } },
   { locale: "zh-Hant-TW", expected: { language: "zh-Hant-TW", location: "TW" } },
   { locale: "German", expected: { language: "German" } },
   { locale: "en-XQ", expected: { language: "en" } },
@@ -37,6 +40,14 @@ test.each([
   { location: "London", country: undefined, expected: "London" },
 ])("$location with the country $country is $expected", ({ location, country, expected }) => {
   expect(locationIn(location, country)).toBe(expected);
+});
+
+test("a door reads no more domains, sources or characters of a place than it accepts", () => {
+  const many = (element: unknown) => Array.from({ length: 5_000 }, () => element);
+  const issuesOf = (fields: object) => firecrawl.fields.safeParse({ query: "a", ...fields }).error?.issues;
+  expect(issuesOf({ includeDomains: many("a.example") })).toMatchObject([{ message: "Expected at most 300 domains." }]);
+  expect(issuesOf({ sources: many("news") })).toHaveLength(2);
+  expect(locationIn("London".padEnd(256, "n"), "uk")).not.toContain("uk");
 });
 
 /** The search that Serper's door makes of a client's fields. */

@@ -35,6 +35,13 @@ test.each([
   expect(issuesOf({ keyword: "a", targetDomain: typed })).toMatchObject([{ path: "targetDomain" }]);
 });
 
+test("a target domain of too many characters is refused, whatever host it would be converted to", () => {
+  const ignored = "\u00ad";
+  const typed = (count: number) => ({ keyword: "a", targetDomain: `${ignored.repeat(count)}pumps.example` });
+  expect(readQuery(typed(10)).targetDomain).toBe("pumps.example");
+  expect(issuesOf(typed(250))).toMatchObject([{ path: "targetDomain" }]);
+});
+
 test("a target domain keeps the results of that domain and of its subdomains", () => {
   const hosts = ["a.example", "b.example", "notb.example", "shop.b.example"];
   expect(hosts.filter((host) => isSameOrSubdomain(host, "b.example"))).toEqual(["b.example", "shop.b.example"]);

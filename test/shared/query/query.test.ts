@@ -43,6 +43,11 @@ describe("a request body", () => {
     expect(issuesOf(body)).toEqual([{ path: "", message: "Expected a JSON object as the body." }]);
   });
 
+  test("a list of thousands is refused for its first elements, and the others are not read", () => {
+    const issues = issuesOf({ keyword: "a", include: Array.from({ length: 5_000 }, () => "x") });
+    expect(issues.map(({ path }) => path)).toEqual(["include.0", "include.1", "include.2"]);
+  });
+
   test("unknown fields are refused by name, `__proto__` and `constructor` included", () => {
     const body: unknown = JSON.parse('{"keyword":"a","__proto__":{"depth":5},"constructor":1,"Keyword":"b"}');
     expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
