@@ -7,7 +7,8 @@ export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one 
 checksum. The operator of the service issues it and shows it once. Keep it on your server: anyone who has it can spend your credits. Missing,
 malformed, unknown, expired and revoked tokens all get the same 401.
 
-A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page. A valid token without the
+A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page, \`door\` for addresses
+with a token in them. A valid token without the
 scope of an operation gets a 401 with the reason \`scope\`.`;
 
 export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price.
@@ -43,8 +44,9 @@ default. A plan may have a price per page instead: a search then costs that pric
   disconnect without a key.
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
-The checks run in this order, and the first that fails determines the error: token, refused requests, scope, request, engine, unread answers,
-plan, remembered answer, credits, searches in flight, rate window. A rejected request leaves no hold and does not count in the rate window.
+The API checks in this order, and the first check that fails determines the answer: token, too many refused requests, scope, request, engine,
+unread answers, plan, remembered answer, whether a provider supports the query, credits, searches in flight, unpaid provider calls, rate
+window. A refused request leaves no hold and uses nothing of the rate window.
 
 ## Errors
 

@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 import { readBrand } from "../../api/brand/brand.ts";
+import { aboutTheApi } from "../../api/docs/openapi-descriptions.ts";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
 import { landingPage } from "../../api/landing/landing.ts";
 import { listTools } from "../../api/mcp/tools.ts";
 import { chargingRule } from "../../api/charging-rule.ts";
 import { page, pages } from "./markdown.ts";
 
-/** What is charged: one sentence, wherever callers and operators read it. */
+/** What is charged, and in which order a search is checked: in the same words wherever callers and operators read it. */
 
 const payg = {
   code: "payg",
@@ -32,6 +33,13 @@ const said = {
 
 test.each(Object.entries(said))("%s says what is charged, in the words of all other places", (_, text) => {
   expect(text.replaceAll(/\s+/g, " ")).toContain(chargingRule);
+});
+
+test("the reference has the order of checks of docs/api.md", () => {
+  const order = /The API checks in this order.*?rate window\. A refused request[^.]*\./.exec(
+    page("docs/api.md").text,
+  )?.[0];
+  expect(aboutTheApi.replaceAll(/\s+/g, " ")).toContain(order);
 });
 
 test("no page and no description promises more", () => {
