@@ -5,7 +5,7 @@ import type { IdempotencyKey } from "../shared/queue/search-job.ts";
 import { UnknownOrganization } from "../shared/credits/decide-batches.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { suspectCopy } from "../shared/credits/ledger-gaps.ts";
-import { readStoredBalances } from "../shared/credits/stored-balances.ts";
+import { deleteStoredBalance, readStoredBalances } from "../shared/credits/stored-balances.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 
 const holdsPerPage = 500;
@@ -57,9 +57,11 @@ async function refund(context: Sweeping, hold: IndexedHold): Promise<void> {
  * brings the organization back, its balance is read again, and the search was never charged.
  */
 async function drop({ redis }: Sweeping, { organizationId, requestId }: IndexedHold, key?: IdempotencyKey) {
-  // Older than every balance: it replaces none.
-  await settleHolds(redis, organizationId, { balanceMils: 0, version: 0 }, [{ requestId, key }]);
-  // The reconciler records the copy as a gap, and deletes it.
+  const none = { balanceMils: 0, version: 0 };
   const copy = (await readStoredBalances(redis, [organizationId])).get(organizationId);
-  if (copy) await suspectCopy(redis, organizationId, copy.version, { balanceMils: 0, version: 0 });
+  // The reconciler records the copy as a gap, and deletes it. One of version 0 was made below.
+  const isSuspect = copy !== undefined && copy.version > 0;
+  if (isSuspect) await suspectCopy(redis, organizationId, copy.version, none);
+  await settleHolds(redis, organizationId, none, [{ requestId, key }]);
+  if (!isSuspect) await deleteStoredBalance(redis, organizationId);
 }
