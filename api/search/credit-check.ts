@@ -3,7 +3,8 @@ import { LRUCache } from "lru-cache";
 import { type LimitName, limitDetails, spentIn } from "../../shared/credits/limits.ts";
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import { type Credit, readCredit } from "../../shared/credits/ledger.ts";
-import { storeBalance } from "../../shared/credits/stored-balances.ts";
+import { suspectCopy } from "../../shared/credits/ledger-gaps.ts";
+import { readStoredBalances, storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
@@ -66,7 +67,9 @@ export class CreditCheck {
   }
 
   async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
-    const credit = await orPostgresUnavailable(readCredit(this.#parts.database, organizationId, { tokenId }));
+    // A copy without what was spent is as good as none.
+    const stored = await orRedisUnavailable(readStoredBalances(this.#parts.redis, [organizationId]));
+    const credit = await this.#readCredit(organizationId, stored.get(organizationId)?.version, { tokenId });
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
     // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.
     const isKnown = (!limits?.organization || credit.balance.spending) && (!limits?.token || credit.token);
@@ -122,13 +125,9 @@ export class CreditCheck {
     return new CallerError("out_of_credits", limitDetails(limits, limit, shown));
   }
 
-  async #readFromPostgres({
-    organizationId,
-    tokenId,
-    heldMils,
-    reached,
-  }: RedisView): Promise<Credit | Outdated | undefined> {
-    const { redis, database } = this.#parts;
+  async #readFromPostgres(view: RedisView): Promise<Credit | Outdated | undefined> {
+    const { organizationId, tokenId, version, heldMils, reached } = view;
+    const { redis } = this.#parts;
     const none = { requestIds: [], heldMils };
     const list = () =>
       reached?.scope === "token"
@@ -136,7 +135,24 @@ export class CreditCheck {
         : listHoldsWithMils(redis, organizationId);
     const held = heldMils > 0 ? await orRedisUnavailable(list()) : none;
     if (held.heldMils < heldMils) return "outdated";
-    return orPostgresUnavailable(readCredit(database, organizationId, { tokenId, requestIds: held.requestIds }));
+    return this.#readCredit(organizationId, version, { tokenId, requestIds: held.requestIds });
+  }
+
+  /**
+   * Reads from Postgres what it has of an organization's credit, after Redis was seen with a version of it. An older one would not
+   * replace the copy: Postgres lost entries. The reconciler records the gap and deletes the copy in about a second.
+   * @throws {CallerError} `unavailable`
+   */
+  async #readCredit(
+    organizationId: string,
+    seenVersion: number | undefined,
+    of: { tokenId: string; requestIds?: string[] },
+  ): Promise<Credit | undefined> {
+    const { redis, database } = this.#parts;
+    const credit = await orPostgresUnavailable(readCredit(database, organizationId, of));
+    if (!credit || seenVersion === undefined || credit.balance.version >= seenVersion) return credit;
+    await orRedisUnavailable(suspectCopy(redis, organizationId, seenVersion, credit.balance));
+    throw unavailable("balance_unreadable");
   }
 
   async #store(organizationId: string, { balance, token }: Credit): Promise<void> {

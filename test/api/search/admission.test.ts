@@ -1,11 +1,13 @@
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
+import { changeLimits } from "../../../api/organizations/limits.ts";
 import { PaidAnswers } from "../../../api/search/idempotency.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/compress-answer.ts";
+import { keysOf, suspectCopiesKey } from "../../../shared/credits/redis-keys.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
@@ -24,12 +26,13 @@ const gateKey = "gate";
 class Gate extends Shedding {
   readonly #redis: Redis;
   #reached = Promise.withResolvers<void>();
-  #isShut = true;
+  #isShut: boolean;
 
-  constructor(redis: Redis) {
+  constructor(redis: Redis, { isShut }: { isShut: boolean }) {
     const never = new AbortController().signal;
     super({ redis, clock: new Clock(), draining: never, stopping: never });
     this.#redis = redis;
+    this.#isShut = isShut;
   }
 
   get reached(): Promise<void> {
@@ -54,6 +57,12 @@ afterAll(async () => {
 });
 
 const log = openLog({ name: "test", level: "silent" });
+
+function openAdmission(shedding: Gate): AdmissionControl {
+  const metrics = openMetrics();
+  const paidAnswers = new PaidAnswers({ database, metrics });
+  return new AdmissionControl({ redis, database, shedding, paidAnswers, metrics, log, topupUrl: "none" });
+}
 
 /** A search under a key, by an organization with credit for one. */
 async function lastSearch(): Promise<SearchRequest> {
@@ -83,14 +92,27 @@ async function payFor({ caller, key }: SearchRequest): Promise<{ requestId: stri
 }
 
 test("a repeat gets its answer although Redis lost its key, which paid with the last credit after the repeat was looked up", async () => {
-  const shedding = new Gate(redis);
-  const metrics = openMetrics();
-  const paidAnswers = new PaidAnswers({ database, metrics });
-  const parts = { redis, database, shedding, paidAnswers, metrics, log, topupUrl: "none" };
+  const shedding = new Gate(redis, { isShut: true });
   const repeat = await lastSearch();
-  const admission = new AdmissionControl(parts).admit(repeat);
+  const admission = openAdmission(shedding).admit(repeat);
   await shedding.reached;
   const first = await payFor(repeat);
   await opener.rpush(gateKey, "open");
   expect(await admission).toMatchObject({ outcome: "replayed", ...first });
+});
+
+test.each([
+  { copy: "shows a limit as reached", spent: (version: number) => ({ spent: `${version}:99999:5:5:99999` }) },
+  { copy: "lacks what was spent", spent: () => ({}) },
+])("a search is refused at once if a copy that $copy comes from entries that Postgres lost", async ({ spent }) => {
+  const search = await lastSearch();
+  const { organizationId, plan } = search.caller;
+  const limits = { organization: { dayMils: plan.priceMils } };
+  await changeLimits(database, "organization", organizationId, { dayMils: plan.priceMils, monthMils: null });
+  await redis.hset(keysOf(organizationId).balance, { balance: 100, version: 9, ...spent(9) });
+
+  const admission = openAdmission(new Gate(redis, { isShut: false }));
+  const admitted = admission.admit({ ...search, caller: { ...search.caller, limits } });
+  await expect(admitted).rejects.toMatchObject({ code: "unavailable", details: { reason: "balance_unreadable" } });
+  expect(await redis.hkeys(suspectCopiesKey)).toContain(`${organizationId}|9`);
 });
