@@ -100,7 +100,6 @@ export class AdmissionControl {
     const { shedding } = this.#parts;
     const { caller, query, deadline } = request;
     const priceMils = searchPriceMils(caller.plan, query);
-    const exhaustedAtVersion = this.#credit.exhaustedAtVersion(caller.organizationId);
     let paid = await this.#findPaid(request);
     let hasWaited = false;
     for (;;) {
@@ -131,7 +130,7 @@ export class AdmissionControl {
           break;
         case "insufficient_credit":
         case "spending_limit":
-          paid = await this.#recheckPostgres(request, priceMils, admission, exhaustedAtVersion);
+          paid = await this.#recheckPostgres(request, priceMils, admission);
           break;
         case "stored_answer":
           if (paid) return { ...paid, outcome: "replayed", window: admission.window };
@@ -185,18 +184,16 @@ export class AdmissionControl {
 
   /**
    * Checks with Postgres before a search is refused for its price.
-   * @param exhaustedAtVersion from before the key was looked up: if the balance is still that one, the key has not paid since.
    * @returns the answer that the key has paid for meanwhile, with the last of the credit. @throws {CallerError} `out_of_credits`
    */
   async #recheckPostgres(
     request: SearchRequest,
     priceMils: number,
     refusal: CreditRefusal,
-    exhaustedAtVersion: number | undefined,
   ): Promise<StoredAnswer | undefined> {
     const { caller } = request;
     if (await fromPostgres(request, this.#credit.correct(caller, refusal))) return undefined;
-    const paid = refusal.version === exhaustedAtVersion ? undefined : await this.#findPaid(request);
+    const paid = await this.#findPaid(request);
     if (paid) return paid;
     throw this.#credit.error(caller, priceMils, refusal);
   }

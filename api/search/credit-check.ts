@@ -43,7 +43,6 @@ export class CreditCheck {
   readonly #parts: { redis: Redis; database: Database; topupUrl: string };
   readonly #fromPostgres: LRUCache<string, Credit | Outdated, RedisView>;
   readonly #copies = new Map<string, Promise<void>>();
-  readonly #exhaustedAtVersions = new LRUCache<string, number>({ max: checksCachedMax });
 
   constructor(parts: { redis: Redis; database: Database; topupUrl: string }) {
     this.#parts = parts;
@@ -78,14 +77,6 @@ export class CreditCheck {
   }
 
   /**
-   * The version of the balance at which the organization was last found short of credit with nothing held. No search and no
-   * key can be paid from that balance.
-   */
-  exhaustedAtVersion(organizationId: string): number | undefined {
-    return this.#exhaustedAtVersions.get(organizationId);
-  }
-
-  /**
    * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check.
    * @returns whether Redis was corrected, or shows more by now: ask it again.
    * @throws {CallerError} `unavailable`
@@ -97,12 +88,7 @@ export class CreditCheck {
     const view: RedisView = { organizationId, tokenId, version, heldMils, reached };
     const state = stateOf(view);
     const truth = await this.#fromPostgres.fetch(state, { context: view });
-    if (!truth) return false;
-    if (truth !== "outdated" && !showsMore(truth, view)) {
-      if (refusal.outcome === "insufficient_credit" && heldMils === 0)
-        this.#exhaustedAtVersions.set(organizationId, version);
-      return false;
-    }
+    if (!truth || (truth !== "outdated" && !showsMore(truth, view))) return false;
     this.#fromPostgres.delete(state); // Other holds may lead to the same state.
     if (truth === "outdated") return true;
     await this.#store(organizationId, truth);
