@@ -1,7 +1,7 @@
 import type { CallerError } from "../../shared/errors.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 
-/** With these a search is refused before its key is looked for. With another one it may already have run. */
+/** With these only a search is refused whose key has neither paid nor is running. With another one it may have run. */
 const refusedBefore = new Set<unknown>(["no_workers", "queue_too_long", "shutting_down", "token_lookups_full"]);
 const unlessKept =
   "Nothing was charged, unless the call had an idempotency key: then the retry needs the same key, under which its answer may be kept.";

@@ -54,6 +54,34 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
+const fallingBack = `
+import socket, sys
+from urllib.parse import urlsplit
+sys.path.insert(0, sys.argv[2])
+from serpmill import Serpmill
+
+silent = socket.socket()
+silent.bind(("127.0.0.1", 0))
+silent.listen(0)
+waiting = [socket.socket() for _ in range(4)]
+for sock in waiting:
+    sock.setblocking(False)
+    sock.connect_ex(silent.getsockname())
+addresses = [silent.getsockname(), ("127.0.0.1", urlsplit(sys.argv[1]).port)]
+socket.getaddrinfo = lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in addresses]
+print(Serpmill("smk_a", "http://serp.example").search_with_response({"keyword": "a"}).attempts)
+`;
+
+test.skipIf(withoutPython !== "")(
+  `where the first address of a host does not answer, the first attempt uses the next one${withoutPython}`,
+  async () => {
+    const server = await listen((_, response) => void response.end('{"results":[]}'));
+    open.push(server);
+    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", fallingBack, server.url, source]);
+    expect(stdout).toBe("1\n");
+  },
+);
+
 const many = `
 import sys
 sys.path.insert(0, sys.argv[2])

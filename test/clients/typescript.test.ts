@@ -50,7 +50,9 @@ test("a client without a token or an address names the option and the variable t
 test("what no request can carry is refused at once, without a password in the error", async () => {
   for (const address of ["https://caller:secret@a.example", "https://a.example/?key=secret", "smk_secret"])
     expect(() => new Serpmill({ token: "smk_a", baseURL: address })).toThrow(/^(?!.*secret)Expected the API's address/);
-  const { client } = await clientOf();
+  const { client, token } = await clientOf();
+  // What a URL leaves out is left out: the end of a line in a file of settings.
+  expect(await new Serpmill({ token, baseURL: `${baseURL}/ ` }).usage()).toMatchObject({ plan: "payg" });
   expect(() => client.search({ keyword: "tea" }, { idempotencyKey: "ключ" })).toThrow("`idempotencyKey`. Got ключ.");
   expect(() => client.searchMany([], { inFlightMax: 0 })).toThrow("`inFlightMax`. Got 0.");
 });
@@ -103,6 +105,8 @@ test.each([
   ["client error (Connect): invalid peer certificate: UnknownIssuer", false],
   ["client error (Connect): tcp connect error: Connection refused (os error 111)", false],
   ["connect ECONNREFUSED 127.0.0.1:9", false],
+  ["connect EHOSTUNREACH 10.0.0.1:443 (EHOSTUNREACH)", false],
+  ["read EHOSTUNREACH (EHOSTUNREACH)", true],
 ])("a search that fails with `%s` may be charged: %s", async (reason, mayBeCharged) => {
   const fails = () => Promise.reject(new TypeError("fetch failed", { cause: new Error(reason) }));
   const client = new Serpmill({ token: "smk_a", baseURL, fetch: fails, maxRetries: 0 });

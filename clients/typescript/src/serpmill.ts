@@ -47,7 +47,11 @@ export class Serpmill {
     // What was given instead may be a secret.
     if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL))
       throw new TypeError("Expected the API's address, https://…, in `baseURL` or SERPMILL_URL.");
-    this.#connection = { token, baseURL: baseURL.replace(/\/+$/, ""), fetch: (...request) => fetchOf(...request) };
+    this.#connection = {
+      token,
+      baseURL: new URL(baseURL).href.replace(/\/+$/, ""),
+      fetch: (...request) => fetchOf(...request),
+    };
     this.#limits = limitsOf(options, { deadlineMs: deadlineMsDefault, maxRetries: maxRetriesDefault });
   }
 

@@ -16,6 +16,8 @@ from .reply import Reply, read_reply
 
 # The API answers within 30 seconds unless its operator has set another deadline. A connection that is silent for longer is lost.
 _attempt_s_max = 35.0
+# For each address of the host: behind one that does not answer, another may.
+_connect_s_max = 5.0
 _pause_s_min = 0.5
 _pause_s_max = 8.0
 
@@ -85,8 +87,9 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
     if cancellation.event.is_set():
         raise _aborted(may_be_charged=False)  # What was not sent is not charged.
     left_s = max(0.001, min(_attempt_s_max, ends_at - time.monotonic()))
-    connection = _connection_to(base_url, left_s)
+    connection = _connection_to(base_url, min(left_s, _connect_s_max))
     sock: socket.socket | None = None
+    was_sent = False
     late = threading.Event()
 
     def end() -> None:
@@ -103,7 +106,9 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         cancellation.watch(sock)
         if late.is_set():
             raise TimeoutError
+        connection.sock.settimeout(left_s)
         url = base_url + call.path
+        was_sent = True
         connection.request(call.method, urlsplit(url).path, call.body, _headers(token, call))
         response = connection.getresponse()
         headers = {name.lower(): value for name, value in response.getheaders()}
@@ -113,10 +118,10 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         raise
     except Exception as cause:  # Also what a malformed answer raises while it is read.
         if cancellation.event.is_set():
-            raise _aborted(may_be_charged=True) from cause
+            raise _aborted(may_be_charged=was_sent) from cause
         is_late = late.is_set() or isinstance(cause, TimeoutError)
         reason = "No answer came in time." if is_late else f"The connection failed before the answer was complete: {cause!r}"
-        raise error_of("lost_reply", reason, may_be_charged=sock is not None, can_repeat=True) from cause
+        raise error_of("lost_reply", reason, may_be_charged=was_sent, can_repeat=True) from cause
     finally:
         timer.cancel()
         cancellation.watch(None)

@@ -44,7 +44,7 @@ class Serpmill:
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
         address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname or re.search("[@?#]", base_url):
+        if address.scheme not in ("http", "https") or not address.hostname or not re.fullmatch("[!-~]+", base_url) or re.search("[@?#]", base_url):
             # What was given instead may be a secret.
             raise ValueError("Expected the API's address, https://…, in `base_url` or SERPMILL_URL.")
         self._token = token

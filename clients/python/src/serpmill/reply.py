@@ -13,7 +13,7 @@ from .errors import SerpmillError, error_of
 
 Answer = TypeVar("Answer")
 
-# With these the API refuses a search before it looks for its key. With another one a search may already have run.
+# With these the API refuses only a search whose key has neither paid nor is running. With another one it may have run.
 _refused_before = {"no_workers", "queue_too_long", "shutting_down", "token_lookups_full"}
 
 
