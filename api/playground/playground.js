@@ -46,10 +46,13 @@ const cancel = document.getElementById("cancel");
 const cancelTries = 4;
 const cancelPauseMs = 500;
 let ticks;
+// The fields of the search that runs, or that ran last. A person may edit the form meanwhile.
+let sent;
 
 form?.addEventListener("submit", (event) => {
   // The search of this form runs already.
   if (ticks !== undefined) return event.preventDefault();
+  sent = new URLSearchParams(new FormData(form));
   const startedMs = performance.now();
   showWaiting(true, "Searching…");
   ticks = setInterval(() => {
@@ -62,7 +65,7 @@ form?.addEventListener("submit", (event) => {
 addEventListener("keydown", ({ key }) => key === "Escape" && ticks !== undefined && leave());
 
 /** Stops waiting. The search runs on under the key of the form. */
-function leave(text = "No longer waiting. The search runs on: search again to see its answer, which is charged once.") {
+function leave(text = "No longer waiting. The search runs on, and is charged once: the same search again shows its answer.") {
   stop();
   clearInterval(ticks);
   ticks = undefined;
@@ -81,7 +84,6 @@ function showWaiting(isWaiting, text) {
 cancel?.addEventListener("click", () => void cancelSearch());
 
 async function cancelSearch() {
-  const sent = new URLSearchParams(new FormData(form));
   leave("Cancelling…");
   form.elements.keyword.focus();
   const { outcome, address } = await askToCancel(sent, cancelTries).catch(() => ({}));
@@ -99,6 +101,8 @@ async function askToCancel(body, triesLeft) {
   const ended = await answer.json();
   if (ended.outcome !== "not_running" || triesLeft <= 1) return ended;
   await new Promise((resolve) => setTimeout(resolve, cancelPauseMs));
+  // The same search may run again by now.
+  if (ticks !== undefined) return {};
   return askToCancel(body, triesLeft - 1);
 }
 

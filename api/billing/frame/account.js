@@ -140,9 +140,9 @@ async function loadPage(address, request, focused) {
 /** @param address of the page; undefined if the form has no page of its own, so that the address stays. */
 function showPage(page, response, address) {
   const [old, made] = [document, page].map((from) => from.querySelector(".frame") ?? from.querySelector("main"));
+  offerCopies(made); // Throws where the answer is no page of the account: then this one stays, with its updates.
   source?.close();
   newSections.clear();
-  offerCopies(made);
   old.replaceWith(made);
   document.title = page.title;
   if (address !== undefined && address !== location.href) {
@@ -204,7 +204,8 @@ function offerCopies(part) {
 /** Arrow keys, Home and End move between the days of a chart. Only one day of each chart is in the tab order. */
 function moveInChart(event) {
   const day = event.target.closest?.(".day");
-  if (!day) return;
+  // The browser has a use of its own for these, as Alt and an arrow to go back.
+  if (!day || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const days = [...day.parentNode.querySelectorAll(".day")];
   const index = days.indexOf(day);
   const next = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: days.length - 1 }[event.key];

@@ -82,6 +82,8 @@ function click({ target }) {
 
 /** The keys of a tree: up and down, right opens, left folds or leads to the parent. Enter copies the path. */
 function move(event) {
+  // The browser has a use of its own for these, as Alt and an arrow to go back.
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const item = event.target.closest(".item");
   const shown = [...event.currentTarget.querySelectorAll(".item")].filter((one) => one.checkVisibility());
   const at = shown.indexOf(item);

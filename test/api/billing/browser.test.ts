@@ -167,6 +167,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await days.nth(28).locator(".summary").isVisible()).toBe(true);
     expect(await days.last().locator(".summary").isVisible()).toBe(false);
     await page.keyboard.press("Home");
+    await page.keyboard.press("Control+End");
     expect(await days.first().evaluate((day) => day.matches(":focus"))).toBe(true);
     await page.getByText("Show the numbers as a table").click();
     expect(await page.getByRole("region", { name: "Usage as a table" }).getByRole("row").count()).toBe(31);

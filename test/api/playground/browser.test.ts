@@ -140,7 +140,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await context.close();
   });
 
-  test("a person cancels a search that runs and pays nothing, and after a charge is led to its answer", async () => {
+  test("a person cancels a search that runs, also with an edited form, and pays nothing, and after a charge is led to its answer", async () => {
     const { token, organizationId } = await service.organization();
     const origin = service.apis[0]?.url ?? "";
     const person = await visitor(browser, [origin], { width: 390 });
@@ -148,7 +148,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await signInAt(page, service, `${origin}/playground`, token);
     await page.getByLabel("Keyword").fill("sandbox:slow=8000");
     // In the page, because Playwright waits for a navigation that has begun.
-    const cancelling = `setTimeout(() => document.getElementById("cancel").click(), 300); document.querySelector(".keyword button").click()`;
+    const cancelling = `setTimeout(() => {
+      document.querySelector("[name=keyword]").value = "edited";
+      document.getElementById("cancel").click();
+    }, 300);
+    document.querySelector(".keyword button").click()`;
     expect(await page.getByRole("button", { name: "Cancel" }).isVisible()).toBe(false);
     await page.evaluate(cancelling);
     await page.getByRole("status").filter({ hasText: "Cancelled. Nothing was charged." }).waitFor();
@@ -192,6 +196,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("status").filter({ hasText: "Copied requestId" }).waitFor();
     expect(await copied()).toBe("requestId");
     await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Control+ArrowLeft");
     expect(await item("query.keyword").isVisible()).toBe(true);
     await page.keyboard.press("ArrowLeft");
     expect(await item("query.keyword").isVisible()).toBe(false);
