@@ -79,10 +79,13 @@ export class Search {
 
   async #runAdmitted(request: SearchRequest, admitted: Held): Promise<DeliverableAnswer> {
     const { replyInbox } = this.#parts;
+    const admittedAtMs = performance.now();
     const reply = replyInbox.expect(request.requestId);
     try {
       await this.#enqueue(request, admitted);
-      return this.#finish(request, admitted, await this.#await(request, reply));
+      const answer = this.#finish(request, admitted, await this.#await(request, reply));
+      const leftMs = Math.max(0, answer.window.leftMs - (performance.now() - admittedAtMs));
+      return { ...answer, window: { ...answer.window, leftMs } };
     } finally {
       replyInbox.forget(request.requestId);
     }

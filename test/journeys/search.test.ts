@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { searchResponseBody } from "../../shared/search-answer.ts";
-import type { Service } from "../harness/processes/service.ts";
+import { endlessWindow } from "../harness/fixtures/refusals.ts";
+import type { Answer, Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 let service: Service;
@@ -44,4 +45,12 @@ test("a corrected spelling is in the query of the answer", async () => {
   const { token } = await service.organization();
   const { body } = await service.search(token, { keyword: "garden pump sandbox:corrected" });
   expect(body.query).toMatchObject({ keyword: "garden pump sandbox:corrected", searchedKeyword: "garden pump" });
+});
+
+test("the rest of the window is that at the answer, not at the start of the search", async () => {
+  const { token } = await service.organization({ terms: endlessWindow });
+  const leftSeconds = ({ headers }: Answer) => Number(/;t=(\d+)$/.exec(headers.get("ratelimit") ?? "")?.[1]);
+  const before = leftSeconds(await service.usage(token));
+  const answer = await service.search(token, { keyword: "sandbox:slow=3000" });
+  expect(leftSeconds(answer)).toBeLessThanOrEqual(before - 2);
 });
