@@ -17,7 +17,7 @@ const llmsText = (address: string) => `# Serpmill
 
 - Send \`POST ${address}/v1/serp/search\` with \`{"keyword": "best coffee beans"}\` and the header \`Authorization: Bearer $SERPMILL_TOKEN\`.
 - Send an \`Idempotency-Key\` with each search, and the same key with each repeat of it: a repeat never pays twice.
-- Wait up to 35 seconds for an answer. Repeat after a lost connection, and after 429, 500, 502, 503 and 504; wait as \`Retry-After\` says.
+- Wait up to 35 seconds for an answer. Repeat after a lost connection, and after 429, 500, 502 (not with the reason \`provider_refused\`), 503 and 504; wait as \`Retry-After\` says.
 - Switch on \`error.code\`. The header \`Link\` of an error, with \`rel="help"\`, leads to what it means.
 - The clients for TypeScript and Python, in the folder \`clients\` of the project, do all of this. Both read \`SERPMILL_TOKEN\` and \`SERPMILL_URL\` (${address}).
 

@@ -62,4 +62,8 @@ const show = async () => {
   // The page follows the colours that the browser asks for, also when they change.
   dark.addEventListener("change", () => shown.updateConfiguration(configuration(openApi)));
 };
-void show();
+show().catch(() => {
+  reference.className = "";
+  reference.role = "alert";
+  reference.textContent = "The reference did not load. Reload the page.";
+});

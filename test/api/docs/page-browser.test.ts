@@ -67,6 +67,15 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.close();
   });
 
+  test("the page says so if the reference did not load", async () => {
+    const origin = service.apis[0]?.url ?? "";
+    const { page } = await visitor(browser, [origin]);
+    await page.route("**/openapi.json", (route) => route.fulfill({ status: 503, body: "no server is available" }));
+    await page.goto(`${origin}/docs`);
+    expect(await page.getByRole("alert").textContent()).toBe("The reference did not load. Reload the page.");
+    await page.close();
+  });
+
   test.each(["429", "retry"])(
     "the search for %s finds the section of an error, where the link of its answer leads",
     async (words) => {
