@@ -89,11 +89,15 @@ export async function saveCard(
   return true;
 }
 
-/** Sets these columns. Every change also resets the failures, ends a pause, and allows the next payment at once. */
+/**
+ * Sets these columns. Every change also resets the failures, ends a pause, and allows the next payment at once: an open one is
+ * looked at within two minutes.
+ */
 async function change(transaction: Querying, organizationId: string, columns: string, ...values: unknown[]) {
   await transaction.query(
     `update auto_topups set ${columns}, failures = 0, next_payment_at = now(), paused_at = null, pause_reason = null
      where organization_id = $1`,
     [organizationId, ...values],
   );
+  await transaction.query("select hasten_auto_topup($1)", [organizationId]);
 }

@@ -62,7 +62,8 @@ export async function recordFailure(
 
 /**
  * Ends a payment that Stripe does not know and that must not be made, because the payer switched automatic top-ups off or
- * removed the card; or one that the operator refunded before it was credited. This is not a failure.
+ * removed the card, or because it had all its attempts; or one that the operator refunded before it was credited. This is not a
+ * failure.
  */
 export async function recordNotCharged(
   database: Database,

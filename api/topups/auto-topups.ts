@@ -112,11 +112,12 @@ async function makePayment(context: AutoTopupContext, stripe: Stripe, payment: C
   const { database, log, metrics } = context;
   const found = payment.attempts === 1 ? { answer: "absent" as const } : await findCharge(stripe, payment);
   const isAbsent = found.answer === "absent";
-  if (isAbsent && !payment.mayCharge) {
+  // An open payment blocks the next one, so what Stripe does not have and we no longer charge must end.
+  if (isAbsent && !(payment.mayCharge && isChargeable(payment))) {
     metrics.autoTopups.inc({ outcome: "cancelled" });
     return recordNotCharged(database, payment, "cancelled");
   }
-  const answer = isAbsent && isChargeable(payment) ? await chargeCard(stripe, payment) : found;
+  const answer = isAbsent ? await chargeCard(stripe, payment) : found;
   const { organizationId, paymentId } = payment;
   switch (answer.answer) {
     case "paid":

@@ -36,7 +36,7 @@ revoke execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, change_credit, topup,
   limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
-  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, hasten_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
   record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
   charge_stands, find_kept_answers, previous_answer, keep_answers, clear_kept_answers, drop_kept_answers, lock_kept_answers
 from public;
@@ -44,7 +44,7 @@ grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, change_credit, topup,
   limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
-  begin_auto_topup, claim_auto_topups, postpone_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
+  begin_auto_topup, claim_auto_topups, postpone_auto_topup, hasten_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
   record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
   charge_stands, find_kept_answers, previous_answer, keep_answers, clear_kept_answers
 to serpmill;

@@ -139,6 +139,14 @@ language sql security definer set search_path = public, pg_temp as $$
   where p.id = payment_id and p.state = 'open' and p.attempts = attempt
 $$;
 
+-- Has an open payment of hours ago looked at soon, because the payer has changed the settings. The two minutes are longer than an
+-- attempt takes: one that has just ended without an answer may still reach Stripe, and a process may have claimed the payment.
+create function hasten_auto_topup(organization text) returns void
+language sql security definer set search_path = public, pg_temp as $$
+  update auto_topup_payments p set next_attempt_at = least(p.next_attempt_at, now() + interval '2 minutes')
+  where p.organization_id = organization and p.state = 'open'
+$$;
+
 -- Ends an open payment that was not charged. Returns whether this call did. The caller has locked the settings.
 create function fail_auto_topup(payment_id text, intent text, why text) returns boolean
 language sql security definer set search_path = public, pg_temp as $$

@@ -112,22 +112,27 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
   await payer.close();
 });
 
-test("an old payment of which Stripe knows nothing is not made any more", async () => {
+test("a payment that had all its attempts gives way to a new one, soon after the payer switches on again", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
   stub.away = disconnect;
   await payer.switchOn();
   for (let attempts = 1; attempts <= 7; attempts += 1) {
     await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
-    await endPauses(service, organizationId);
+    if (attempts < 7) await endPauses(service, organizationId);
   }
+  await service.until(async () => (await payer.page()).includes("Paused since"));
   stub.away = undefined;
-  await service.until(async () => {
-    await endPauses(service, organizationId);
-    return (await paymentsOf(service, organizationId))[0].state === "failed";
-  });
-  expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: "cancelled" }]);
-  expect(payer.chargedAtStripe()).toEqual([]);
+  await payer.switchOn();
+  expect(await pausesOf(organizationId)).toEqual([7, 2]);
+  await endPauses(service, organizationId);
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  expect(await paymentsOf(service, organizationId)).toMatchObject([
+    { state: "failed", failure: "cancelled" },
+    { state: "paid" },
+  ]);
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  expect(await payer.page()).not.toContain("Paused since");
 });
 
 test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is not charged", async (action) => {
