@@ -26,12 +26,13 @@ const failuresRow = z.object({ failures: z.number() });
 
 /**
  * Ends a payment that was declined, and sets when the next one may begin, or pauses automatic top-ups: with an entry in the
- * audit trail and an event for the payer's webhook, in one transaction.
+ * audit trail and an event for the payer's webhook, in one transaction. A card that the payer has replaced or removed meanwhile
+ * says nothing about the next payment.
  * @returns whether they are paused now; undefined if the payment had ended before.
  */
 export async function recordFailure(
   database: Database,
-  { paymentId, organizationId, mils }: ClaimedPayment,
+  { paymentId, organizationId, paymentMethodId, mils }: ClaimedPayment,
   { failure, topupUrl }: { failure: Failure; topupUrl: string },
 ): Promise<{ isPaused: boolean } | undefined> {
   const { reason, paymentIntentId, isFinal } = failure;
@@ -39,18 +40,19 @@ export async function recordFailure(
     const settings = await lockAutoTopup(transaction, organizationId);
     if (!(await fail(transaction, paymentId, reason, paymentIntentId))) return undefined;
     const { rows } = await transaction.query(
-      "update auto_topups set failures = failures + 1 where organization_id = $1 returning failures",
-      [organizationId],
+      "update auto_topups set failures = failures + 1 where organization_id = $1 and payment_method_id = $2 returning failures",
+      [organizationId, paymentMethodId],
     );
-    const failures = rows[0] ? failuresRow.parse(rows[0]).failures : 0;
-    const isPaused = isFinal || failures >= failuresMax;
+    const failures = rows[0] && failuresRow.parse(rows[0]).failures;
     await recordAudit(transaction, actor, {
       action: "auto_topup.failed",
       organizationId,
       subject: paymentId,
       after: { mils, reason, failures },
     });
-    if (isPaused && settings?.isOn) await pause(transaction, organizationId, { reason, mils, topupUrl });
+    if (failures === undefined) return { isPaused: false };
+    const isPaused = settings?.isOn === true && (isFinal || failures >= failuresMax);
+    if (isPaused) await pause(transaction, organizationId, { reason, mils, topupUrl });
     else
       await transaction.query(
         "update auto_topups set next_payment_at = now() + make_interval(secs => $2) where organization_id = $1",

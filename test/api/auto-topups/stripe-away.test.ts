@@ -65,6 +65,39 @@ test("a decline whose reply was lost is found, too", async () => {
   expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "expired_card" }]);
 });
 
+test.each(["expired_card", "insufficient_funds"])(
+  "a decline that is found after the payer saved another card neither pauses nor delays its payments (%s)",
+  async (code) => {
+    const payer = await payerWithCard(service, stub);
+    const { organizationId } = payer;
+    stub.chargeFaults.push(disconnect);
+    stub.cards.bank.push({ code });
+    await payer.switchOn();
+    await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+    await payer.enterCard({ last4: "4444" });
+    await endPauses(service, organizationId);
+    await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+    expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: code }, { state: "paid" }]);
+  },
+);
+
+test("a decline that is found after the payer switched off is no pause", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.chargeFaults.push(disconnect);
+  stub.cards.bank.push({ code: "expired_card" });
+  await payer.switchOn();
+  await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+  await payer.send("/off");
+  await endPauses(service, organizationId);
+  const declines = () =>
+    service.apis
+      .flatMap(({ lines }) => lines)
+      .filter((line) => line.msg === "automatic top-up was declined" && line["organizationId"] === organizationId);
+  await service.until(async () => declines().length === 1);
+  expect(declines()).toMatchObject([{ reason: "expired_card", isPaused: false }]);
+});
+
 test.each([
   { title: "does not answer", away: disconnect },
   { title: "has an error", away: refusal(500, "api_error", "down") },
