@@ -68,12 +68,13 @@ export async function removeCard(transaction: Querying, changer: Changer): Promi
 
 /**
  * Saves a card that is attached to the organization's customer at Stripe. The one before is deleted there. A new card ends a
- * pause. @returns false if the organization has another customer, or none.
+ * pause. Stripe's events come in any order, so a card that is older than the newest one known is not saved, and is deleted.
+ * @returns whether it is the saved card now. False also if the organization has another customer, or none.
  */
 export async function saveCard(
   transaction: Querying,
   changer: Changer,
-  { customerId, card }: { customerId: string; card: SavedCard },
+  { customerId, card, enteredAt }: { customerId: string; card: SavedCard; enteredAt: Date },
 ): Promise<boolean> {
   const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
@@ -81,8 +82,12 @@ export async function saveCard(
   const { paymentMethodId, brand, last4, expires } = card;
   const before = known.card?.paymentMethodId;
   if (before === paymentMethodId) return true;
-  const columns = "payment_method_id = $2, card_brand = $3, card_last4 = $4, card_expires = $5";
-  await change(transaction, organizationId, columns, paymentMethodId, brand, last4, expires);
+  if (known.cardEnteredAt && enteredAt <= known.cardEnteredAt) {
+    await askToDelete(transaction, paymentMethodId);
+    return false;
+  }
+  const columns = "payment_method_id = $2, card_brand = $3, card_last4 = $4, card_expires = $5, card_entered_at = $6";
+  await change(transaction, organizationId, columns, paymentMethodId, brand, last4, expires, enteredAt);
   if (before !== undefined) await askToDelete(transaction, before);
   const values = { before: { paymentMethodId: before ?? null }, after: { paymentMethodId } };
   await recordChange(transaction, changer, "auto_topup.card_saved", values);

@@ -39,6 +39,8 @@ export interface AutoTopupTerms {
 export interface AutoTopup {
   customerId: string;
   card: SavedCard | undefined;
+  /** When Stripe got the newest card, also if it was removed. */
+  cardEnteredAt: Date | undefined;
   /** Undefined until the payer set them. They stay when the payer switches automatic top-ups off. */
   terms: AutoTopupTerms | undefined;
   isOn: boolean;
@@ -63,6 +65,7 @@ const autoTopupRow = rowOf({
   cardBrand: z.string().nullable(),
   cardLast4: z.string().nullable(),
   cardExpires: z.string().nullable(),
+  cardEnteredAt: z.date().nullable(),
   isOn: z.boolean(),
   thresholdMils: z.number().nullable(),
   amountMils: z.number().nullable(),
@@ -102,6 +105,7 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
   return {
     customerId: row.customerId,
     card: hasCard ? { paymentMethodId, brand, last4, expires } : undefined,
+    cardEnteredAt: row.cardEnteredAt ?? undefined,
     terms: hasTerms ? { thresholdMils, amountMils, ceilingMils } : undefined,
     isOn: row.isOn,
     paused: pausedAt && pauseReason ? { at: pausedAt, reason: pauseReason } : undefined,

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { crediting, milsPerCent, organizationOf } from "../topups/credit-payment.ts";
+import { crediting, milsPerCent, organizationOf, unixSeconds } from "../topups/credit-payment.ts";
 import { checkoutMetadata } from "../topups/stripe.ts";
 
 /**
@@ -28,8 +28,7 @@ const paidIntent = z.object({
   object: z.literal("payment_intent"),
   currency: z.literal("usd"),
   amount_received: z.int().min(1).max(99_999_999),
-  // Seconds since 1970, before the year 10000.
-  created: z.int().min(0).max(253_402_300_799),
+  created: unixSeconds,
 });
 // Events carry the id of the charge alone.
 const refundedIntent = z.object({ latest_charge: z.object({ refunded: z.literal(true) }) });

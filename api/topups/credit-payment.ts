@@ -12,6 +12,9 @@ import { storeBalance } from "../../shared/credits/stored-balances.ts";
 
 export const milsPerCent = 10;
 
+/** A time as Stripe has it: seconds since 1970, before the year 10000. */
+export const unixSeconds = z.int().min(0).max(253_402_300_799);
+
 const organizationKey = "serpmill_organization";
 
 /** The metadata that marks an object at Stripe as ours: an operator's Stripe account may have others. */

@@ -5,7 +5,7 @@ import { saveCard } from "../auto-topups/audited-changes.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
-import { organizationOf, ownerMetadata } from "./credit-payment.ts";
+import { organizationOf, ownerMetadata, unixSeconds } from "./credit-payment.ts";
 import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { unavailable } from "../errors.ts";
 
@@ -93,6 +93,7 @@ const setupIntent = z.object({
     id: z.string().regex(/^pm_\w{1,250}$/),
     // Null once it was deleted. Then an event that Stripe repeats must not bring it back.
     customer: z.string().nullable(),
+    created: unixSeconds,
     card: z.object({
       brand: z.string().max(50),
       last4: z.string().regex(/^\d{4}$/),
@@ -107,8 +108,8 @@ export const isCardSession = (session: unknown) => setupSession.safeParse(sessio
 
 /**
  * Saves the card of a completed session of ours, as often as its event arrives.
- * @returns the outcome, a label of the metric `topups_total`: `card_saved`, or `ignored` for a card that is not ours or was
- * removed since.
+ * @returns the outcome, a label of the metric `topups_total`: `card_saved`, or `ignored` for a card that is not ours, or was
+ * replaced or removed since.
  * @throws {CallerError} `unavailable` if Stripe does not say which card it is; then it repeats the event.
  */
 export async function saveCardOfSession(
@@ -127,7 +128,7 @@ export async function saveCardOfSession(
       saveCard(
         transaction,
         { actor: { kind: "stripe", eventId }, organizationId, requestId },
-        { customerId, card: found.card },
+        { customerId, card: found.card, enteredAt: found.enteredAt },
       ),
     ));
   const outcome = isSaved ? "card_saved" : "ignored";
@@ -150,7 +151,8 @@ async function findCard(
     });
   const read = setupIntent.safeParse(intent);
   if (!read.success) return undefined;
-  const { id: paymentMethodId, customer, card } = read.data.payment_method;
+  const { id: paymentMethodId, customer, created, card } = read.data.payment_method;
   const { brand, last4, exp_month: month, exp_year: year } = card;
-  return { customer, card: { paymentMethodId, brand, last4, expires: `${month}/${year}` } };
+  const enteredAt = new Date(created * 1_000);
+  return { customer, card: { paymentMethodId, brand, last4, expires: `${month}/${year}` }, enteredAt };
 }

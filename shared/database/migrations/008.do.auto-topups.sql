@@ -11,6 +11,8 @@ create table auto_topups (
   card_last4 text,
   -- For example 4/2030.
   card_expires text,
+  -- When Stripe got the newest card, by its clock. It stays when the card is removed: an older card must not come back.
+  card_entered_at timestamptz,
   is_on boolean not null default false,
   -- Below this balance the card is charged `amount_mils`, and at most `ceiling_mils` in a calendar month in UTC.
   threshold_mils bigint,

@@ -80,6 +80,24 @@ test("a removed card is deleted at Stripe, also if that is away at first, and a 
   expect(left.rows).toEqual([]);
 });
 
+test("the late event of an earlier card replaces no newer one, and brings none back; Stripe deletes the earlier card", async () => {
+  const payer = await payerWithCard(service, stub);
+  const enterEarlier = async (last4: string) => {
+    await payer.send("/card");
+    const session = stub.sessions.at(-1);
+    return session && eventOf(stub.cards.enter(session, { last4 }));
+  };
+  const [first, second] = [await enterEarlier("0001"), await enterEarlier("0002")];
+  await payer.enterCard({ last4: "1881" });
+  expect(await sendEvent(service, first)).toMatchObject(acknowledged);
+  expect(await payer.page()).toContain("···· 1881");
+  await untilAttached(payer.customer, ["0002", "1881"]);
+  await payer.send("/card/remove");
+  expect(await sendEvent(service, second)).toMatchObject(acknowledged);
+  expect(await payer.page()).toContain("Save a card");
+  await untilAttached(payer.customer, []);
+});
+
 test("while Stripe is away, saving a card says that nothing was charged; its event is sent again", async () => {
   const payer = await payerWithCard(service, stub);
   stub.away = disconnect;

@@ -27,7 +27,11 @@ async function payer(terms = usual) {
   const customerId = await keepCustomer(service.database, organizationId, `cus_${newId("org").slice(4)}`);
   const card = { paymentMethodId: `pm_${newId("org").slice(4)}`, brand: "visa", last4: "4242", expires: "4/2030" };
   await inTransaction(service.database, async (transaction) => {
-    await saveCard(transaction, { actor, organizationId, requestId: "req" }, { customerId, card });
+    await saveCard(
+      transaction,
+      { actor, organizationId, requestId: "req" },
+      { customerId, card, enteredAt: new Date() },
+    );
     await switchOn(transaction, { actor, organizationId }, terms, { wasOn: false });
   });
   return { organizationId, customerId, card };

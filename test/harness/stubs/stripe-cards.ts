@@ -27,6 +27,7 @@ interface Card {
   object: "payment_method";
   type: "card";
   customer: string | null;
+  created: number;
   card: { brand: string; last4: string; exp_month: number; exp_year: number };
 }
 
@@ -54,6 +55,8 @@ export class StripeCards {
       object: "payment_method",
       type: "card",
       customer,
+      // No person enters two cards within one second.
+      created: Math.max(nowSeconds(), (this.cards.at(-1)?.created ?? 0) + 1),
       card: { brand, last4, ...expiry },
     };
     this.cards.push(card);
