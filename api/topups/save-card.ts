@@ -14,7 +14,10 @@ import { unavailable } from "../errors.ts";
  * the card automatically. Only Stripe sees the number. The card arrives with the webhook, as credit does.
  */
 
-/** Who saves a card, and where the browser returns: with `?done=card_saved`, which proves nothing, or `?done=card_cancelled`. */
+/**
+ * Who saves a card, and where the browser returns: with `?done=card_cancelled`, or with `?done=card_saved`, which proves nothing, and
+ * in `replaces` the id of the card that was saved before.
+ */
 export interface CardHolder {
   organizationId: string;
   organizationName: string;
@@ -37,10 +40,11 @@ export async function beginCard(
   const { sessionId, url } = await beginSession(context, options, async () => {
     const create = (goneId?: string) => createCustomer(stripe, context.database, holder, goneId);
     const customerId = known?.customerId ?? (await create());
-    return createSession(stripe, customerId, holder).catch(async (error: unknown) => {
+    const asked = { ...holder, replaces: known?.card?.paymentMethodId };
+    return createSession(stripe, customerId, asked).catch(async (error: unknown) => {
       // The customer was deleted at Stripe, or belongs to the account of other keys. Its card is gone with it.
       if (stripeErrorFields(error).code !== "resource_missing") throw error;
-      return createSession(stripe, await create(customerId), holder);
+      return createSession(stripe, await create(customerId), asked);
     });
   });
   context.log.info({ organizationId, sessionId }, "card begun");
@@ -62,7 +66,8 @@ async function createCustomer(
   return keepCustomer(database, organizationId, created.id, goneId);
 }
 
-function createSession(stripe: Stripe, customer: string, { organizationId, returnUrl }: CardHolder) {
+function createSession(stripe: Stripe, customer: string, asked: CardHolder & { replaces: string | undefined }) {
+  const { organizationId, returnUrl, replaces } = asked;
   const metadata = ownerMetadata(organizationId);
   return stripe.checkout.sessions.create(
     {
@@ -73,7 +78,7 @@ function createSession(stripe: Stripe, customer: string, { organizationId, retur
       setup_intent_data: { metadata },
       // Other methods are paid days later, or not at all.
       allowed_payment_method_types: ["card"],
-      success_url: `${returnUrl}?done=card_saved`,
+      success_url: `${returnUrl}?done=card_saved${replaces === undefined ? "" : `&replaces=${replaces}`}`,
       cancel_url: `${returnUrl}?done=card_cancelled`,
     },
     { idempotencyKey: newId("topup") },

@@ -64,7 +64,7 @@ async function paymentsView(
   return {
     path: "/billing/payments",
     title: "Payments",
-    body: html`${request.method === "GET" && statusNotice(messageOf(request.query["done"], autoTopup))}
+    body: html`${request.method === "GET" && statusNotice(messageOf(request.query, autoTopup))}
 ${addCreditSection(addCredit, { name, organizationId })}
 ${offer && autoTopupSection({ organizationId, autoTopup, offeredMils: offer.amountsMils, sent })}
 <div class="pair paid">
@@ -301,9 +301,13 @@ const done = {
 const messages = new Map<unknown, string>(Object.entries(done));
 
 /** The message for the address that a form or Stripe's page led back to. Only Stripe's webhook proves that a card was saved. */
-function messageOf(what: unknown, autoTopup: AutoTopup | undefined): string | undefined {
+function messageOf(
+  { done: what, replaces }: Record<string, unknown>,
+  autoTopup: AutoTopup | undefined,
+): string | undefined {
   if (what !== "card_saved") return messages.get(what);
-  return autoTopup?.card ? "Card saved." : "Stripe has not confirmed your card yet. Reload the page in a few seconds.";
+  const isSaved = autoTopup?.card !== undefined && autoTopup.card.paymentMethodId !== replaces;
+  return isSaved ? "Card saved." : "Stripe has not confirmed your card yet. Reload the page in a few seconds.";
 }
 
 /** Why automatic top-up is paused, and what the payer can do. */

@@ -55,8 +55,16 @@ test("a payer sees the saved card by brand and last digits, and nothing is on be
 
 test("another card replaces the first one, which Stripe deletes; both belong to one customer", async () => {
   const payer = await payerWithCard(service, stub);
+  const [first] = stub.cards.attachedTo(payer.customer);
+  const returned = `/billing/payments?done=card_saved&replaces=${first?.id}`;
+  // The browser may return before the event arrives.
+  expect((await payer.person.get(returned)).text).toContain("Stripe has not confirmed your card yet.");
   const { session } = await payer.enterCard({ brand: "mastercard", last4: "4444" });
   expect(session.customer).toBe(payer.customer);
+  expect(stub.calls.findLast(({ path }) => path === "/v1/checkout/sessions")?.fields["success_url"]).toBe(
+    url + returned,
+  );
+  expect((await payer.person.get(returned)).text).toContain("Card saved.");
   expect(await payer.page()).toContain("Mastercard ···· 4444");
   await untilAttached(payer.customer, ["4444"]);
 });
