@@ -1,6 +1,7 @@
 import { organizationField } from "../frame/account-frame.ts";
 import { type FormRequest, leadTo } from "../frame/account-handlers.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
+import type { FieldProblems } from "../../pages/form.ts";
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { Topups } from "../../topups/topups.ts";
@@ -41,14 +42,14 @@ ${amountChoices("Amount", amountsMils, amountsMils[preselected])}
 </form>`;
 }
 
-/** A choice of one amount, in the field `mils`. */
+/** A choice of one amount, in the field `mils`. Its problem, if there is one, is shown by the caller. */
 export function amountChoices(
   legend: string,
   amountsMils: readonly number[],
   chosenMils: number | undefined,
-  hint?: string,
+  { hint, problems }: { hint?: string; problems?: FieldProblems } = {},
 ): Html {
-  return html`<fieldset><legend${hint === undefined && html` class="hidden"`}>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
+  return html`<fieldset${problems?.["mils"] !== undefined && html` aria-describedby="mils-problem"`}><legend${hint === undefined && html` class="hidden"`}>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
 ${amountsMils.map(
   (mils) =>
     html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>

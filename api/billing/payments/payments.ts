@@ -244,7 +244,7 @@ function state(autoTopup: AutoTopup | undefined): Html | false {
   const isFull = monthMils + terms.amountMils > terms.ceilingMils;
   return html`${lastFailure && failureNotice(lastFailure)}
 <p>When the balance falls below ${amount(terms.thresholdMils)}, we charge your card ${amount(terms.amountMils)}. Charged this month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
-${isFull && html`<p class="notice warning">Another ${amount(terms.amountMils)} would exceed this month’s ceiling. Raise the ceiling, or add credit yourself.</p>`}`;
+${isFull && html`<p class="notice warning">Another ${amount(terms.amountMils)} would exceed your monthly limit. Raise the limit, or add credit yourself.</p>`}`;
 }
 
 function failureNotice({ at, mils, reason, retryAt }: LastFailure): Html {
@@ -274,10 +274,10 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
   return html`<form class="form" method="post" action="/billing/auto-topup">
 ${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}
 <div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
-<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, "Each time.")}
+<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, { hint: "Each time.", problems: sent.problems })}
 ${problemOf(sent.problems, "mils")}</div>
 ${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
-<p class="aside">You allow us to charge this card without asking each time, until you switch it off. Payments that you make yourself do not count towards the ceiling.</p>
+<p class="aside">You allow us to charge this card without asking each time, until you switch it off. Payments that you make yourself do not count towards the monthly limit.</p>
 <div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>
 ${autoTopup?.isOn === true && html`<button class="plain" form="switch-off">Switch off</button>`}</div>
 </form>

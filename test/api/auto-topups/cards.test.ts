@@ -163,6 +163,8 @@ test.each([
   const payer = await payerWithCard(service, stub);
   const { status, text } = await payer.send("", { threshold: "5", mils: "10000", ceiling: "50", ...fields });
   expect([status, text]).toEqual([400, expect.stringContaining(says)]);
+  // A screen reader reads the problem with its field.
+  for (const field of Object.keys(fields)) expect(text).toMatch(new RegExp(`aria-describedby="[^"]*${field}-problem"`));
   expect(await payer.page()).toContain('state">Off</span>');
 });
 

@@ -103,7 +103,7 @@ test("a month has at most the ceiling, and a raised ceiling gives room at once",
   await payer.switchOn({ threshold: "90", ceiling: "25" });
   await service.until(async () => (await state()).waits);
   expect(await topupsOf(service, organizationId)).toEqual([10_000, 10_000]);
-  expect(await payer.page()).toContain("would exceed this month’s ceiling.");
+  expect(await payer.page()).toContain("would exceed your monthly limit.");
   await endPauses(service, organizationId);
   await service.until(async () => (await state()).waits);
   await payer.switchOn({ threshold: "90", ceiling: "30" });
