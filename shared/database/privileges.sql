@@ -95,6 +95,7 @@ grant select on ledger_gaps to serpmill;
 
 -- No money: what payers set, and the events for their webhooks, which are deleted after a month.
 grant select, insert, update, delete on low_balance_thresholds, webhooks, webhook_events to serpmill;
+grant select, insert, delete on webhook_old_secrets to serpmill;
 
 -- What payers set about automatic top-ups. Their payments are read, and written by functions alone, which keep the ceiling.
 grant select, insert, update on auto_topups to serpmill;

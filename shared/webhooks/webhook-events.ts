@@ -123,7 +123,7 @@ const dueRow = rowOf({
   organizationId: z.string(),
   url: z.string(),
   secret: z.string(),
-  oldSecret: z.string().nullable(),
+  oldSecrets: z.array(z.string()),
   body: z.string(),
   /** All of them, counting this one. */
   attempts: z.number(),
@@ -131,7 +131,7 @@ const dueRow = rowOf({
   earlierAttempts: z.number(),
 });
 /** An event to send now. The first secret is the current one. */
-export type DueEvent = Omit<z.infer<typeof dueRow>, "secret" | "oldSecret"> & { secrets: string[] };
+export type DueEvent = Omit<z.infer<typeof dueRow>, "secret" | "oldSecrets"> & { secrets: string[] };
 
 /**
  * Claims events that are due, the longest due first, and at most one of an organization. Another worker cannot claim them
@@ -159,15 +159,13 @@ export async function claimEvents(
       -- The time again: another worker may have claimed it since the statement began.
       where e.id = l.id and e.next_attempt_at <= now() and w.organization_id = e.organization_id
       returning e.id as event_id, e.organization_id, w.url, w.secret,
-        case when w.old_secret_ends_at > now() then w.old_secret end as old_secret, e.body, e.attempts, e.earlier_attempts`,
+        array(select o.secret from webhook_old_secrets o where o.organization_id = e.organization_id and o.ends_at > now())
+          as old_secrets, e.body, e.attempts, e.earlier_attempts`,
     values: [claiming.without, claiming.limit, claimSeconds],
   });
   return rows
     .map((row) => dueRow.parse(row))
-    .map(({ secret, oldSecret, ...event }) => ({
-      ...event,
-      secrets: oldSecret === null ? [secret] : [secret, oldSecret],
-    }));
+    .map(({ secret, oldSecrets, ...event }) => ({ ...event, secrets: [secret, ...oldSecrets] }));
 }
 
 /** How an attempt ended. `status` is that of the answer, if there was one. */

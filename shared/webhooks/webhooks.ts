@@ -19,7 +19,7 @@ const webhookRow = rowOf({
   webhookId: z.string(),
   url: z.string(),
   createdAt: z.date(),
-  /** Until then deliveries are also signed with the secret that was replaced; null if there is none. */
+  /** Until then deliveries are also signed with the secret that was replaced last; null if there is none. */
   oldSecretEndsAt: z.date().nullable(),
 });
 /** The webhook of an organization: the address that gets its events. Each organization has one or none. */
@@ -28,8 +28,9 @@ export type Webhook = z.infer<typeof webhookRow>;
 /** Reads the webhook of an organization, without its secret, which is shown only when it is made. */
 export async function readWebhook(database: Querying, organizationId: string): Promise<Webhook | undefined> {
   const { rows } = await database.query(
-    `select id as webhook_id, url, created_at, case when old_secret_ends_at > now() then old_secret_ends_at end as old_secret_ends_at
-     from webhooks where organization_id = $1`,
+    `select id as webhook_id, url, created_at, (select max(o.ends_at) from webhook_old_secrets o
+       where o.organization_id = w.organization_id and o.ends_at > now()) as old_secret_ends_at
+     from webhooks w where organization_id = $1`,
     [organizationId],
   );
   return rows[0] && webhookRow.parse(rows[0]);
@@ -59,19 +60,28 @@ export async function setWebhook(
 }
 
 /**
- * Gives the webhook a new secret. For a day, deliveries are signed with the old one too.
+ * Gives the webhook a new secret. For a day, deliveries are signed with the old one too. Those that were replaced before keep their
+ * time: the one that the receiver has may be among them.
  * @returns undefined if there is no webhook.
  */
 export async function replaceSecret(
   transaction: Querying,
   organizationId: string,
 ): Promise<{ webhookId: string; secret: string } | undefined> {
-  const secret = newSecret();
-  const { rows } = await transaction.query(
-    `update webhooks set old_secret = secret, secret = $2, old_secret_ends_at = now() + make_interval(hours => $3)
-     where organization_id = $1 returning id`,
-    [organizationId, secret, oldSecretHours],
+  await takeTurn(transaction, organizationId);
+  await transaction.query("delete from webhook_old_secrets where organization_id = $1 and ends_at <= now()", [
+    organizationId,
+  ]);
+  await transaction.query(
+    `insert into webhook_old_secrets (organization_id, secret, ends_at)
+     select organization_id, secret, now() + make_interval(hours => $2) from webhooks where organization_id = $1`,
+    [organizationId, oldSecretHours],
   );
+  const secret = newSecret();
+  const { rows } = await transaction.query("update webhooks set secret = $2 where organization_id = $1 returning id", [
+    organizationId,
+    secret,
+  ]);
   return rows[0] && { webhookId: z.object({ id: z.string() }).parse(rows[0]).id, secret };
 }
 

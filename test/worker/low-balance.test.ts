@@ -7,6 +7,7 @@ import { attemptsMax, eventsPerDayMax, recordEvent, replayEvent } from "../../sh
 import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
 
 /** From the search that takes the balance below its threshold to the receiver of the event. */
@@ -144,13 +145,22 @@ test("a receiver that wants no more events (410) gets none of this event", async
   await receiver.close();
 });
 
-test("after a new secret, events are signed with both", async () => {
+test("after a new secret, events are also signed with the old one for its day, however often that happens", async () => {
   const { organizationId, receiver, secret } = await organizationWithWebhook();
-  const replaced = await inTransaction(service.database, (transaction) => replaceSecret(transaction, organizationId));
-  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  const { database } = service;
+  const replace = () => inTransaction(database, (transaction) => replaceSecret(transaction, organizationId));
+  const secrets = [secret, (await replace())?.secret ?? "", (await replace())?.secret ?? ""];
+  await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
   await service.until(async () => receiver.received.length === 1);
-  const [request] = receiver.received;
-  for (const each of [secret, replaced?.secret ?? ""]) expect(request && verified(request, each)).toBeTruthy();
+  for (const each of secrets) expect(receiver.received[0] && verified(receiver.received[0], each)).toBeTruthy();
+
+  const ended = "update webhook_old_secrets set ends_at = now() where organization_id = $1 and secret = $2";
+  await asOwner(service.databaseUrl, (owner) => owner.query(ended, [organizationId, secret]));
+  await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
+  await service.until(async () => receiver.received.length === 2);
+  const [, second] = receiver.received;
+  for (const each of secrets.slice(1)) expect(second && verified(second, each)).toBeTruthy();
+  expect(() => second && verified(second, secret)).toThrow();
   await receiver.close();
 });
 

@@ -250,7 +250,7 @@ ${button("secret", "New secret")}
 ${button("remove", "Remove the webhook", "danger")}
 </div>`
 }
-${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with the old secret until ${shortMoment(webhook.oldSecretEndsAt)}.</p>`}
+${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with each old secret for 24 hours: with the last one until ${shortMoment(webhook.oldSecretEndsAt)}.</p>`}
 </div>
 ${events.length > 0 && eventTable(events, organizationId, webhook !== undefined && !isOff)}
 </section>`;

@@ -9,20 +9,25 @@ create table low_balance_thresholds (
   constraint threshold_is_above_zero check (threshold_mils between 1 and 9007199254740991)
 );
 
--- Where an organization gets its events. The secrets are stored as they are, because each delivery is signed with them.
+-- Where an organization gets its events. Secrets are stored as they are, because each delivery is signed with them.
 create table webhooks (
   organization_id text collate "C" primary key references organizations (id),
   id text collate "C" not null,
   url text not null,
   secret text not null,
-  -- Until its end each delivery is signed with both secrets, so that a receiver can change to the new one.
-  old_secret text,
-  old_secret_ends_at timestamptz,
   created_at timestamptz not null default now(),
   constraint webhook_id_is_a_typeid check (id ~ '^whk_[0-7][0-9a-z]{25}$'),
-  constraint webhook_url_is_short check (length(url) between 1 and 2000),
-  constraint old_secret_has_an_end check ((old_secret is null) = (old_secret_ends_at is null))
+  constraint webhook_url_is_short check (length(url) between 1 and 2000)
 );
+
+-- The secrets that were replaced. Until its end each of them signs each delivery too, so that a receiver can change to the new one.
+-- There may be several: a payer who did not copy a new secret replaces it at once, and the receiver still has the one before.
+create table webhook_old_secrets (
+  organization_id text collate "C" not null references webhooks (organization_id) on delete cascade,
+  secret text not null,
+  ends_at timestamptz not null
+);
+create index webhook_old_secrets_by_organization on webhook_old_secrets (organization_id);
 
 -- The outbox: an event is recorded in the transaction that causes it, and sent later, once or more. It is kept for a month.
 create table webhook_events (

@@ -97,7 +97,7 @@ test("an address makes a webhook, whose secret is shown once and signs the test 
   const replaced = secretIn((await send("webhook/secret")).text);
   expect([replaced, "", secret]).toEqual([expect.stringMatching(/^whsec_/), secretIn(await settings()), secret]);
   expect(replaced).not.toBe(secret);
-  expect(await settings()).toContain("also signed with the old secret until");
+  expect(await settings()).toContain("also signed with each old secret for 24 hours: with the last one until");
   await send("webhook/remove");
   expect(await settings()).not.toContain("Remove the webhook");
 
