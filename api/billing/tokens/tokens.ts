@@ -27,7 +27,7 @@ import { CountedWindow } from "../session/counted-window.ts";
 import { dayLimitRequired, limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
-import { amount, count, dateOf, searches } from "../../pages/format.ts";
+import { amount, count, dateOf, momentOf, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 const validTokensMax = 100;
@@ -257,7 +257,7 @@ function problemsOfTerms(
   terms: TokenTerms & { scopes: readonly Scope[] },
   session: FamilyMember,
 ): Record<string, string> {
-  const { expiresInDays, scopes, dayMils } = terms;
+  const { expiresInDays, expiresAt: end, scopes, dayMils } = terms;
   const { expiresAt } = session;
   const problems: Record<string, string> = {};
   const isOfDoor = scopes.includes("door");
@@ -265,6 +265,10 @@ function problemsOfTerms(
   if (isOfDoor && dayMils === null) problems["day"] = dayLimitRequired;
   if (expiresAt && expiresInDays !== undefined && endOfDays(expiresInDays) > expiresAt)
     problems["expires"] = `Choose a time before ${dateOf(expiresAt)}, when your current token expires.`;
+  // Of a rotated token. It would silently expire with the session's token.
+  if (expiresAt && end !== undefined && (end === null || end > expiresAt))
+    problems["expires"] =
+      `Your current token expires on ${momentOf(expiresAt)}, before this one. Sign in with a token that lasts as long as this one.`;
   const excesses = excessesOf({ dayLimitMils: 0, monthLimitMils: 0 }, terms, session);
   return { ...limitProblems(excesses, session.tokenId), ...problems };
 }

@@ -159,15 +159,22 @@ test("a rotated token of a session ends the session with it, and its successor h
   const successor = secretOf(text);
   expect((await (await signIn(service, { token: successor })).get("/billing")).text).toContain(organizationId);
   expect((await service.search(successor, { keyword: "a" })).status).toBe(401);
-  // A token with a lower limit than another one makes no successor of that.
-  const [high, low] = await Promise.all([
-    issue(organizationId),
-    issue(organizationId, { dayMils: 5, scopes: ["billing"] }),
-  ]);
-  const limited = await signIn(service, low);
-  const refused = await limited.post("/billing/tokens/rotate", { ...form, token: high.tokenId, id: newId("tok") });
-  expect(refused.status).toBe(400);
-  expect(refused.text).toContain('id="rotate-problem"');
+});
+
+test.each([
+  { title: "has a lower limit", terms: { dayMils: 5 }, says: "Enter at most" },
+  { title: "expires earlier", terms: { expiresInDays: 2 }, says: "Your current token expires on" },
+])("a token whose session's token $title is not rotated, and the page says why", async ({ terms, says }) => {
+  const { organizationId } = await service.organization();
+  const session = await issue(organizationId, { ...terms, scopes: ["billing"] });
+  const visitor = await signIn(service, session);
+  for (const expiresInDays of [undefined, 3]) {
+    const { tokenId: token } = await issue(organizationId, { expiresInDays });
+    const form = { organization: organizationId, token, id: newId("tok"), ends: "0" };
+    const { status, text } = await visitor.post("/billing/tokens/rotate", form);
+    expect([status, text]).toEqual([400, expect.stringMatching(`id="rotate-problem">[^<]*${says}`)]);
+    expect(await readFamilyMember(service.database, form.id)).toBeUndefined();
+  }
 });
 
 test("an account neither sees nor changes the tokens of another organization", async () => {
