@@ -76,6 +76,15 @@ export async function findRefused(
   return rows[0] && refusedRow.parse(rows[0]);
 }
 
+/** Which rows of an organization are looked at: those before a request id. */
+interface Scanned {
+  before?: string | undefined;
+  since?: Date | undefined;
+  until?: Date | undefined;
+}
+
+const beginOf = ({ before, until }: Scanned) => (before === undefined ? (until ?? "infinity") : timeOfId(before));
+
 /**
  * Reads the refused searches of an organization, newest first, among the newest 10,000 rows before a request id. `find` is a part of
  * the keyword.
@@ -83,16 +92,9 @@ export async function findRefused(
 export async function readRefused(
   database: Database,
   organizationId: string,
-  wanted: {
-    find?: string | undefined;
-    tokenId?: string | undefined;
-    before?: string | undefined;
-    since?: Date | undefined;
-    until?: Date | undefined;
-    limit: number;
-  },
+  wanted: Scanned & { find?: string | undefined; tokenId?: string | undefined; limit: number },
 ): Promise<LoggedRefusal[]> {
-  const { find, tokenId, before, since, until, limit } = wanted;
+  const { find, tokenId, before, since, limit } = wanted;
   const { rows } = await database.query(
     `select ${columns}
      from (select * from refused_searches where organization_id = $1 and at <= $2 and (at, request_id) < ($2, $3) and at >= $8
@@ -103,7 +105,7 @@ export async function readRefused(
      order by r.at desc, r.request_id desc limit $6`,
     [
       organizationId,
-      before === undefined ? (until ?? "infinity") : timeOfId(before),
+      beginOf(wanted),
       before ?? "",
       tokenId ?? null,
       find ?? null,
@@ -113,6 +115,20 @@ export async function readRefused(
     ],
   );
   return rows.map((row) => refusedRow.parse(row));
+}
+
+/** The request id of the last row that {@link readRefused} looks at; undefined if there are fewer rows than it may look at. */
+export async function findLastScanned(
+  database: Database,
+  organizationId: string,
+  scanned: Scanned,
+): Promise<string | undefined> {
+  const { rows } = await database.query(
+    `select request_id from refused_searches where organization_id = $1 and at <= $2 and (at, request_id) < ($2, $3) and at >= $5
+     order by at desc, request_id desc offset $4 limit 1`,
+    [organizationId, beginOf(scanned), scanned.before ?? "", scannedMax - 1, scanned.since ?? "-infinity"],
+  );
+  return rows[0] && rowOf({ requestId: z.string() }).parse(rows[0]).requestId;
 }
 
 /**

@@ -59,7 +59,7 @@ ${reason !== null && html`<p>Reason: <code>${reason}</code></p>`}
 ${isKnown(code) && html`<p><strong>What to do:</strong> ${withCode(remedies[code])} <a href="${helpPathOf(code)}">About this error</a></p>`}
 ${refusals > 1 && html`<p>${count(refusals)} searches of this minute were counted, not logged one by one. This is the last one.</p>`}
 <p><code>${requestId}</code></p>
-<p class="aside">Nothing was charged. Refused searches are kept for seven days.</p>
+<p class="aside">Nothing was charged. Refused searches are kept for at most seven days.</p>
 </section>
 ${querySection(query ?? {}, tokenOf(refusal), [["Arrived (UTC)", arrived]], "Only the valid fields are kept.")}
 </div>`,

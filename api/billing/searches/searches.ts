@@ -3,7 +3,12 @@ import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { type FoundSearches, scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
-import { findRefused, type LoggedRefusal, readRefused } from "../../../shared/search-log/refused-searches.ts";
+import {
+  findLastScanned,
+  findRefused,
+  type LoggedRefusal,
+  readRefused,
+} from "../../../shared/search-log/refused-searches.ts";
 import { listTokens } from "../../tokens/tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
@@ -114,11 +119,14 @@ async function readRefusedPage(
     return { view, days: new Map(), entries: [], refused, older: undefined, isCutShort: false };
   }
   const wanted = { ...view, ...spanOf(view), limit: entriesPerPage + 1 };
-  const read = longReads.run(() => readRefused(database, organizationId, wanted));
-  const found = await orPostgresUnavailable(read);
-  const refused = found.slice(0, entriesPerPage);
-  const older = found.length > refused.length ? refused.at(-1)?.requestId : undefined;
-  return { view, days: new Map(), entries: [], refused, older, isCutShort: false };
+  const read = async () => {
+    const found = await readRefused(database, organizationId, wanted);
+    const refused = found.slice(0, entriesPerPage);
+    if (found.length > refused.length) return { refused, older: refused.at(-1)?.requestId, isCutShort: false };
+    const older = await findLastScanned(database, organizationId, wanted);
+    return { refused, older, isCutShort: older !== undefined };
+  };
+  return { view, days: new Map(), entries: [], ...(await orPostgresUnavailable(longReads.run(read))) };
 }
 
 function historySection(history: History, hasAccount: boolean): Html {
@@ -131,7 +139,7 @@ function historySection(history: History, hasAccount: boolean): Html {
   return html`<section id="history" aria-label="History">
 <div class="head"><nav class="switch" aria-label="Show">${viewFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && isOfLedger(view) && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
 ${hasRows ? table : emptyMessage(history)}
-${!isOfLedger(view) && html`<p class="aside">Kept for seven days, with the valid fields of each query. If many are refused in one minute, the first ten are listed and the others counted.</p>`}
+${!isOfLedger(view) && html`<p class="aside">Kept for at most seven days, with the valid fields of each query. If many are refused in one minute, the first ten are listed and the others counted.</p>`}
 ${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} searches. Older ones may also match.</p>`}
 ${pager(history)}
 </section>`;
@@ -158,12 +166,9 @@ function emptyMessage({ view, isCutShort }: History): Html {
 function emptyText(view: HistoryView, isCutShort: boolean): string {
   const { filter, before, find } = view;
   if (find?.startsWith("req_")) return "No completed or refused search has this ID.";
-  if (filter === "refused")
-    return isNarrowed(view) ? "Nothing found." : "No search was refused in the last seven days.";
-  if (isFinding(view)) {
-    if (isCutShort) return "Nothing found so far.";
-    return "Nothing found. Only searches whose keyword is still in the search log can be found.";
-  }
+  if (isCutShort) return "Nothing found so far.";
+  if (filter === "refused") return isNarrowed(view) ? "Nothing found." : "There are no refused searches.";
+  if (isFinding(view)) return "Nothing found. Only searches whose keyword is still in the search log can be found.";
   if (before !== undefined) return "There are no older entries.";
   if (isNarrowed(view)) return "There are no entries on these days.";
   if (filter === "all") return "No searches yet. The first one appears here when it ends.";

@@ -90,7 +90,9 @@ test("a refused search is found by its id over every entrance, with status, mess
   const found = readable((await visitor.get("/billing/searches?show=refused&find=PUMP")).text);
   expect([found.includes("garden pump"), found.includes("hose")]).toEqual([true, false]);
   expect((await visitor.get("/billing/searches.csv?show=refused")).status).toBe(404);
-  expect(readable((await other.get("/billing/searches?show=refused")).text)).toContain("No search was refused");
+  expect(readable((await other.get("/billing/searches?show=refused")).text)).toContain(
+    "There are no refused searches.",
+  );
 
   const operator = new Operator(service);
   const shown = await operator.run("search", "show", cases[0]?.id ?? "");
@@ -150,19 +152,28 @@ test("a search that ran and failed, one that still runs, and requests of other k
   expect(rows).toEqual([]);
 });
 
-test("a refused search is found by its id behind ten thousand newer ones", async () => {
+test("a refused search is found by its id behind ten thousand newer ones, and by its keyword on the next page", async () => {
   const organization = await service.organization();
   const { organizationId, tokenId } = organization;
   const requestId = requestIdAt(Date.now() - 60_000);
-  const row = { requestId, organizationId, tokenId, code: "bad_request", reason: undefined, message: "m", query: {} };
-  await insertRefused(service.database, [{ ...row, refusals: 1 }]);
+  const row = { requestId, organizationId, tokenId, code: "bad_request", reason: undefined, message: "m", refusals: 1 };
+  const last = requestIdAt(Date.now() - 30_000);
+  await insertRefused(service.database, [
+    { ...row, query: { keyword: "needle" } },
+    { ...row, requestId: last, query: {} },
+  ]);
   const newer = `insert into refused_searches (at, request_id, organization_id, token_id, code, message, refusals)
-    select now(), 'req_' || n, organization_id, token_id, code, message, 1 from refused_searches, generate_series(1, 10000) n
+    select now(), 'req_' || n, organization_id, token_id, code, message, 1 from refused_searches, generate_series(1, 9999) n
     where request_id = $1`;
   await asOwner(service.databaseUrl, (owner) => owner.query(newer, [requestId]));
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get(`/billing/searches?find=${requestId}`);
   expect(text).toContain(`href="/billing/searches/${requestId}"`);
+  const first = (await visitor.get("/billing/searches?show=refused&find=needle")).text;
+  expect(readable(first)).toContain("Nothing found so far.");
+  const [, older] = /href="([^"]+)">Older/.exec(first.replaceAll("&amp;", "&")) ?? [];
+  expect(older).toContain(`before=${last}`);
+  expect((await visitor.get(older ?? "")).text).toContain(`href="/billing/searches/${requestId}"`);
 });
 
 test("refused searches are paged, stay for a week or as long as the search log, and leave with their organization", async () => {
