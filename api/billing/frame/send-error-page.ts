@@ -20,6 +20,12 @@ export const wantsErrorPage = ({ path, method, headers }: Request, { code }: Cal
 // A person needs some seconds to read the page, and a service that recovers must not be flooded with reloads.
 const reloadAfterSecondsMin = 5;
 
+/** Where a person goes on. The session of a token that may only search opens the playground alone. */
+const wayOn = ({ path }: Request) =>
+  path.startsWith("/playground")
+    ? { path: "/playground", label: "Go to the playground" }
+    : { path: "/billing", label: "Go to your account" };
+
 type Message = [title: string, text: string];
 
 /** Messages for a `details.reason`. They take precedence over those for the code. */
@@ -28,8 +34,8 @@ const messagesOfReasons: Record<string, Message> = {
   only_searches: ["This token cannot open this page", onlySearches],
   other_organization: [
     "Nothing was changed",
-    "This page belongs to another organization than the one you are signed in to now. Go to your account and check the name " +
-      "and ID of the organization before you continue.",
+    "This page belongs to another organization than the one you are signed in to now. Check the name and ID of the " +
+      "organization before you continue.",
   ],
   amount_not_offered: [
     "Nothing was changed",
@@ -97,10 +103,13 @@ export function sendErrorPage(
       title,
       text: reloads ? `${text} This page reloads automatically.` : text,
       requestId,
+      next: wayOn(request),
       isUnknown: error.code === "not_found" && error.details.reason === undefined,
     }),
     // A form is not sent again.
-    refresh: reloads ? `${reloadAfterSeconds}${request.method === "GET" ? "" : "; url=/billing"}` : undefined,
+    refresh: reloads
+      ? `${reloadAfterSeconds}${request.method === "GET" ? "" : `; url=${wayOn(request).path}`}`
+      : undefined,
   });
 }
 
@@ -116,18 +125,24 @@ function paymentMessage(error: CallerError): Message {
   ];
 }
 
-/** A page with one message and a link to the account. */
+/** A page with one message and a link to where the person goes on. */
 function messagePage(
   brand: Brand,
-  message: { title: string; text: string; requestId: string; isUnknown: boolean },
+  message: {
+    title: string;
+    text: string;
+    requestId: string;
+    next: { path: string; label: string };
+    isUnknown: boolean;
+  },
 ): Html {
-  const { title, text, requestId, isUnknown } = message;
+  const { title, text, requestId, next, isUnknown } = message;
   return narrowPage(
     brand,
     html`<h1>${title}</h1>
 <p>${text}</p>
 ${isUnknown && html`<ul>${[...accountPages, { path: "/docs", label: "Reference" }].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
-<p><a class="button" href="/billing">Go to your account</a></p>
+<p><a class="button" href="${next.path}">${next.label}</a></p>
 <p class="aside">Request <code>${requestId}</code></p>`,
   );
 }

@@ -190,6 +190,8 @@ test("without Redis the page says so, and works again once Redis is back", async
   await service.until(async () => (await visitor.get("/billing")).status === 503);
   expect((await visitor.get("/billing")).text).toContain("Back in a moment");
   expect((await visitor.signIn(organization.token)).status).toBe(503);
+  const form = await visitor.post("/playground/search", { organization: organization.organizationId, keyword: "a" });
+  expect([form.status, form.headers.get("refresh")]).toEqual([503, "5; url=/playground"]);
   await service.restartRedis(port);
   // Redis lost the sessions.
   await service.until(async () => (await visitor.get("/billing")).text.includes('action="/billing/sign-in"'));

@@ -104,10 +104,13 @@ test("it sees its own searches with their answers, and neither those of other to
   expect(page.text).not.toContain("Balance");
 });
 
-test("it searches in the playground, and without credit is not led to pages that it cannot open", async () => {
+test("it searches in the playground, and after an error is not led to pages that it cannot open", async () => {
   const { organization, visitor } = await colleague();
   const fields = { organization: organization.organizationId, key: "form-1" };
   expect((await visitor.post("/playground/search", { ...fields, keyword: "coffee" })).status).toBe(200);
+  const wrong = await visitor.post("/playground/search", { ...fields, organization: "org_other" });
+  expect(wrong.status).toBe(400);
+  expect(wrong.text).toContain('href="/playground">Go to the playground');
   const poor = await service.organization({ creditMils: 0, scopes: ["search"] });
   const refused = await (await signIn(service, poor)).post("/playground/search", {
     organization: poor.organizationId,
@@ -115,5 +118,5 @@ test("it searches in the playground, and without credit is not led to pages that
     keyword: "tea",
   });
   expect(refused.status).toBe(402);
-  expect(refused.text).not.toContain('href="/billing"');
+  for (const { text } of [wrong, refused]) expect(text).not.toContain('href="/billing"');
 });
