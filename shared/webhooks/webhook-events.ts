@@ -12,7 +12,10 @@ import type { DeliveryOutcome } from "../outcomes.ts";
 
 type EventType = "balance.low" | "auto_topup.paused" | "webhook.test";
 
-/** The most events of an organization in 24 hours, so that it floods neither the table nor a receiver. */
+/**
+ * The most events of an organization and a type in 24 hours, so that it floods neither the table nor a receiver. Each type has its
+ * own bound: many test events must not use up that of events that a payer has to act on.
+ */
 export const eventsPerDayMax = 100;
 const keptDays = 30;
 
@@ -43,7 +46,7 @@ export type WebhookEvent = z.infer<typeof eventRow> & { state: "waiting" | "deli
 
 /**
  * Records an event for the organization's webhook. Its body is `{type, timestamp, data}` in JSON, as Standard Webhooks proposes.
- * @returns its id; `none` without a webhook, `too_many` if the organization has had its events of the day.
+ * @returns its id; `none` without a webhook, `too_many` if the organization has had its events of this type and day.
  */
 export async function recordEvent(
   transaction: Querying,
@@ -52,9 +55,9 @@ export async function recordEvent(
 ): Promise<{ eventId: string } | "none" | "too_many"> {
   const { rows } = await transaction.query(
     `select (select count(*) from (select 1 from webhook_events e where e.organization_id = w.organization_id
-             and e.created_at > now() - interval '24 hours' limit $2) recent) as recent
+             and e.type = $3 and e.created_at > now() - interval '24 hours' limit $2) recent) as recent
      from webhooks w where w.organization_id = $1 for share`,
-    [organizationId, eventsPerDayMax],
+    [organizationId, eventsPerDayMax, type],
   );
   if (!rows[0]) return "none";
   if (z.object({ recent: z.number() }).parse(rows[0]).recent >= eventsPerDayMax) return "too_many";

@@ -178,12 +178,14 @@ test("a receiver that hangs delays no event of another organization, and a remov
   await Promise.all([slow.receiver.close(), other.receiver.close()]);
 });
 
-test("an organization has a hundred events a day", async () => {
+test("an organization has a hundred events of a type a day, so that tests use up none of the others", async () => {
   const { organizationId, receiver } = await organizationWithWebhook();
   const { database } = service;
   for (let count = 0; count < eventsPerDayMax; count += 1)
     await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
   expect(await recordEvent(database, organizationId, { type: "webhook.test", data: {} })).toBe("too_many");
+  for (const type of ["balance.low", "auto_topup.paused"] as const)
+    expect(await recordEvent(database, organizationId, { type, data: {} })).toHaveProperty("eventId");
   await database.query(
     "update webhook_events set created_at = now() - interval '25 hours' where organization_id = $1",
     [organizationId],

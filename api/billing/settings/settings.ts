@@ -51,7 +51,7 @@ const done = {
   again: "Event queued again.",
   gone: "This event cannot be sent again: it is older than 30 days, or the webhook was removed.",
   none: "There is no webhook. Set its address first.",
-  many: "Your organization has reached its limit of 100 events in 24 hours.",
+  many: "Your organization has reached its limit of 100 test events in 24 hours.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
 
