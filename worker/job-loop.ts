@@ -174,7 +174,7 @@ export class JobLoop {
     return hasTakenNone && mayTake && (await readBacklog(this.#redis)).waiting > 0;
   }
 
-  /** Has this called each time a search takes the last slot. */
+  /** Has this called each time a search takes the last slot, or no slot is left because there are fewer now. */
   whenFull(act: () => void): void {
     this.#whenFull = act;
   }
@@ -194,6 +194,7 @@ export class JobLoop {
   /** Sets how many searches may run at once. Those beyond a lower number end normally. */
   setConcurrency(searches: number): void {
     this.#concurrency = searches;
+    if (this.#running.size >= searches) this.#whenFull();
     this.#act();
   }
 
