@@ -3,7 +3,6 @@ import { type AddressInfo, isIP } from "node:net";
 import { withTimeout } from "../concurrency/with-timeout.ts";
 import type { Context } from "./context.ts";
 import { createServer, securityHeaders } from "./http.ts";
-import type { Metrics } from "../metrics.ts";
 
 const checkTimeoutMs = 500;
 // Well below the two seconds that a stopping API still serves, so that probes see it stop in time.
@@ -60,7 +59,7 @@ export async function startOpsServer(context: Context, port: number): Promise<(o
     // Probes of proxies send any Host, or none. The answers above are of no use to a page of another site.
     if (!isOwnName(request.headers.host, config.OPS_ALLOWED_HOSTS)) return answer(421, "text/plain", otherName);
     if (path === "/metrics") {
-      return void readMetrics(metrics, readiness).then(
+      return void readMetrics(context, readiness).then(
         (text) => answer(200, metrics.registry.contentType, text),
         () => answer(500, "text/plain", "metrics could not be collected\n"),
       );
@@ -94,10 +93,11 @@ function isOwnName(host: string | undefined, allowed: readonly string[]): boolea
 }
 
 /** A scrape runs the checks too, so that an alert shows what a process lacks without a separate probe. */
-async function readMetrics(metrics: Metrics, readiness: Readiness): Promise<string> {
+async function readMetrics({ metrics, connections }: Context, readiness: Readiness): Promise<string> {
   const missing = await readiness.read();
   metrics.readinessChecks.reset(); // The check `start` ends with the start.
   for (const check of readiness.names) metrics.readinessChecks.set({ check }, missing.includes(check) ? 0 : 1);
+  metrics.readinessChecks.set({ check: "connections" }, connections.notReady().length > 0 ? 0 : 1);
   return metrics.registry.metrics();
 }
 

@@ -86,8 +86,14 @@ test("without Postgres a process is live but not ready, its metrics say so, and 
   wayToPostgres.cut();
   await expect.poll(readinessOfBoth).toEqual([missing("postgres"), missing("postgres")]);
   expect(await checksOfBoth()).toEqual([
-    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="serving"}': 1, '{check="workers_read"}': 1 },
-    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="reported"}': 1 },
+    {
+      '{check="postgres"}': 0,
+      '{check="redis"}': 1,
+      '{check="connections"}': 1,
+      '{check="serving"}': 1,
+      '{check="workers_read"}': 1,
+    },
+    { '{check="postgres"}': 0, '{check="redis"}': 1, '{check="connections"}': 1, '{check="reported"}': 1 },
   ]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   wayToPostgres.mend();
@@ -101,6 +107,17 @@ test("without Redis a process is live but not ready, and recovers by itself", as
   await expect.poll(readinessOfBoth).toEqual([missing(...apiWithoutRedis), missing(...workerWithoutRedis)]);
   expect(await livenessOfBoth()).toEqual([200, 200]);
   await service.restartRedis(port);
+  await expect.poll(readinessOfBoth).toEqual([ready, ready]);
+});
+
+test("a process whose connection Redis refuses while it serves the others is not ready, and its metrics say so", async () => {
+  await service.redis.config("SET", "maxclients", 1);
+  const clients = String(await service.redis.client("LIST")).split("\n");
+  const takes = clients.find((client) => client.includes(" name=serpmill-worker-takes "));
+  await service.redis.client("KILL", "ID", /\bid=(\d+)/.exec(takes ?? "")?.[1] ?? "");
+  await expect.poll(readinessOfBoth).toEqual([ready, missing("redis worker-takes")]);
+  expect((await checksOfBoth())[1]).toMatchObject({ '{check="redis"}': 1, '{check="connections"}': 0 });
+  await service.redis.config("SET", "maxclients", 10_000);
   await expect.poll(readinessOfBoth).toEqual([ready, ready]);
 });
 
