@@ -102,7 +102,8 @@ async function startAll(): Promise<void> {
     WORKER_OPS_PORT: await claim("WORKER_OPS_PORT", 3002, host),
   };
   const environment = { ...servers, ...ports };
-  const urlOf = (port: string) => `http://${["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host}:${port}`;
+  const reached = ["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host;
+  const urlOf = (port: string) => `http://${reached.includes(":") ? `[${reached}]` : reached}:${port}`;
   const api = await startOne("API", "api", environment);
   const worker = await startOne("Worker", "worker", { ...environment, REDIS_URL: redis.worker });
   begin("API, worker", "waiting until both are ready");

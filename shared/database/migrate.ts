@@ -77,6 +77,7 @@ export interface MigrateOptions {
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });
+  client.on("error", () => undefined); // What waits for the client gets the error of a lost connection too.
   await client.connect();
   try {
     await awaitTurn(client);
@@ -159,7 +160,7 @@ async function inTransaction(
       await client.query("commit");
       return applied;
     } catch (error) {
-      await client.query("rollback");
+      await client.query("rollback").catch(() => undefined); // Without a connection there is nothing to undo.
       if (!isLockTimeout(error) && !isDeadlock(error)) throw error;
       const waited = `a table was in use by another transaction for more than ${lockMsMax} ms`;
       if (attempt === attemptsMax)

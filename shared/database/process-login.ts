@@ -27,6 +27,7 @@ export async function createProcessLogin(ownerUrl: string, processUrl: string): 
   const name = decodeURIComponent(username);
   if (username === new URL(ownerUrl).username || name === "") return undefined;
   const client = new pg.Client({ connectionString: ownerUrl, application_name: "serpmill-migrate" });
+  client.on("error", () => undefined); // What waits for the client gets the error of a lost connection too.
   await client.connect();
   try {
     const { rows } = await client.query(

@@ -243,3 +243,17 @@ test("each rule of a table holds for all of its rows, also for those that are ol
   );
   expect(rows).toEqual([]);
 });
+
+test("a connection that is lost while a migration waits ends it with an error, and the next one goes through", async () => {
+  const { path, names } = await withMigrations(addsColumn);
+  await asOwner(database.url, async (client) => {
+    const [{ key }] = (await client.query("select 7306210954 as key, pg_advisory_lock(7306210954)")).rows;
+    const problem = migrate(database.url, { folder: path }).then(() => "none", String);
+    const end =
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'serpmill-migrate' and datname = current_database()";
+    await eventually(async () => (await client.query(end)).rowCount === 1);
+    expect(await problem).toContain("connection");
+    await client.query("select pg_advisory_unlock($1)", [key]);
+  });
+  expect(await migrate(database.url, { folder: path })).toEqual(names);
+});
