@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "../../../shared/concurrency/with-timeout.ts";
 import type { Query } from "../../../shared/query/query.ts";
 import type { Failure, Page } from "../provider.ts";
 import { type Attempt, type CallOptions, cancelAttempt, minCallMs, openAttempt, type Trace } from "./attempt.ts";
@@ -68,13 +68,13 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
   for (;;) {
     if (running.size === 0 && !startNext()) return { failures, isCutShort: untried.length > 0 };
     const first = Promise.race(running.values());
-    const ended = await (hedgePending ? resultOrHedgeDue(first, hedgeAfterMs) : first);
-    if (ended === "hedge_due") {
+    const waited = hedgePending ? await waitFor(first, { timeoutMs: hedgeAfterMs }) : undefined;
+    if (waited && waited.ended !== "done") {
       const isSlow = ![...running.keys()].some(({ hasFirstPage }) => hasFirstPage);
       hedgePending = !(isSlow && mayCall(request) && mayHedge(untried[0]) && startNext());
       continue;
     }
-    const { attempt, from, outcome } = ended;
+    const { attempt, from, outcome } = waited?.value ?? (await first);
     running.delete(attempt);
     if (!("failure" in outcome)) {
       // The cancelled attempt still adds its calls to the trace.
@@ -122,17 +122,6 @@ function mayCall({ deadlineAtMs, disconnected }: FailoverRequest): boolean {
  */
 function mayHedge(next: FailoverProvider | undefined): boolean {
   return next?.availability() === "ready" && next.reserveHedge();
-}
-
-/** Waits for a result, but not longer than until a hedge is due. */
-async function resultOrHedgeDue<T>(result: Promise<T>, hedgeAfterMs: number): Promise<T | "hedge_due"> {
-  const timer = new AbortController();
-  const due = sleep(hedgeAfterMs, "hedge_due" as const, { signal: timer.signal }).catch(() => "hedge_due" as const);
-  try {
-    return await Promise.race([result, due]);
-  } finally {
-    timer.abort();
-  }
 }
 
 /**

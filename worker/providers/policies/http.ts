@@ -1,11 +1,12 @@
 import { Agent, request as send } from "undici";
+import { waitFor } from "../../../shared/concurrency/with-timeout.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../provider.ts";
 
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
 const pageBytesMax = 4 * 1024 * 1024;
-/** Larger bodies are read a few at a time: one for each running call would not fit into memory. */
+/** Larger bodies of a provider are read a few at a time: one for each running call would not fit into memory. */
 const usualBodyBytes = 128 * 1024;
 const largeBodiesMax = 8;
 const idleConnectionMsMax = 30_000;
@@ -45,19 +46,27 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const largeBodies = new Turns(largeBodiesMax);
-  const overHttp: Transport = async ({ url, method, headers, body }, signal) => {
-    const answer = await send(url, {
-      dispatcher: agent,
-      method,
-      headers,
-      body: method === "GET" ? null : body,
-      signal,
-    });
-    return { status: answer.statusCode, headers: answer.headers, body: await readText(answer.body, largeBodies) };
+  const overHttp = (largeBodies: Turns): Transport => {
+    return async ({ url, method, headers, body }, signal) => {
+      const answer = await send(url, {
+        dispatcher: agent,
+        method,
+        headers,
+        body: method === "GET" ? null : body,
+        signal,
+      });
+      return { status: answer.statusCode, headers: answer.headers, body: await readText(answer.body, largeBodies) };
+    };
+  };
+  const transports = new Map<string, Transport>();
+  const transportTo = (name: string) => {
+    const transport = transports.get(name) ?? overHttp(new Turns(largeBodiesMax));
+    transports.set(name, transport);
+    return transport;
   };
   return {
-    send: (provider, request, limits) => sendWithTimeout(provider.transport ?? overHttp, request, limits),
+    send: (provider, request, limits) =>
+      sendWithTimeout(provider.transport ?? transportTo(provider.name), request, limits),
     close: () => agent.destroy(),
   };
 }
@@ -84,22 +93,13 @@ async function sendWithTimeout(
   request: PageRequest,
   { timeoutMs, signal }: Limits,
 ): Promise<PageAnswer | Failure> {
+  if (signal.aborted) return { failure: "timeout" };
   const abort = new AbortController();
-  const timedOut = Promise.withResolvers<Failure>();
-  const giveUp = () => {
-    timedOut.resolve({ failure: "timeout" });
-    abort.abort();
-  };
-  const timer = setTimeout(giveUp, timeoutMs);
-  signal.addEventListener("abort", giveUp, { once: true });
-  if (signal.aborted) giveUp();
-  try {
-    // The race holds the timeout even if a transport ignores its signal.
-    return await Promise.race([timedOut.promise, carry(transport, request, abort.signal)]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", giveUp);
-  }
+  // The wait ends even if a transport ignores its signal.
+  const waited = await waitFor(carry(transport, request, abort.signal), { timeoutMs, signal });
+  if (waited.ended === "done") return waited.value;
+  abort.abort();
+  return { failure: "timeout" };
 }
 
 async function carry(transport: Transport, request: PageRequest, signal: AbortSignal): Promise<PageAnswer | Failure> {

@@ -46,6 +46,18 @@ test("no call waits for a connection, however many run", async () => {
   expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
 });
 
+test("large bodies that one provider sends slowly keep no body of another waiting", async () => {
+  const large = `"${"x".repeat(300_000)}"`;
+  stub.otherwise = (_, response) => void response.writeHead(200).write(large.slice(0, 200_000));
+  const stop = new AbortController();
+  const slow = Array.from({ length: 20 }, () => send({ stop }));
+  await eventually(async () => stub.requests.length === slow.length);
+  stub.otherwise = raw(200, large);
+  expect(await send({ provider: { ...overHttp, name: "serper" } })).toMatchObject({ body: large });
+  stop.abort();
+  await Promise.all(slow);
+});
+
 test.each([200, 403, 429, 500])("an answer with status %d is returned, with headers and body", async (status) => {
   stub.otherwise = reply(status, { message: "text" });
   expect(await send()).toMatchObject({
