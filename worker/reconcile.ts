@@ -1,5 +1,4 @@
 import type { Context } from "../shared/process/context.ts";
-import { findLocked } from "../shared/credits/decide-batches.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
 import {
   type ComparedBalance,
@@ -23,31 +22,45 @@ import type { Redis } from "ioredis";
  */
 
 const reversalsPerRunMax = 500;
+// A run waits 2 s for each, the lock_timeout of its sessions.
+const lockedPerRunMax = 3;
 const organizationsPerPage = 1_000;
 
 export type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
-/** Reverses charges that are unconfirmed for five minutes. In doubt, the caller keeps the mils. */
-export async function reverseUndelivered({ database, redis, metrics, log }: Repairing): Promise<void> {
-  const charges = await listUndelivered(database, protocolTimes.undeliveredReversalAfterMs, reversalsPerRunMax);
-  if (charges.length === 0) return;
-  const reversals = await reverseCharges(database, charges, "undelivered").catch(async (error: unknown) => {
+/**
+ * Reverses charges that are unconfirmed for five minutes. In doubt, the caller keeps the mils.
+ * @param locked the organizations that this run has found locked. Their charges wait for a later run.
+ */
+export async function reverseUndelivered(context: Repairing, locked: readonly string[] = []): Promise<void> {
+  const ageMs = protocolTimes.undeliveredReversalAfterMs;
+  const charges = await listUndelivered(context.database, ageMs, reversalsPerRunMax, locked);
+  if (charges.length === 0 || (await reverse(context, charges))) return;
+  // Another transaction has locked an organization or one of its tokens. It must not keep the charges of all others.
+  const found: string[] = [];
+  for (const [organizationId, own] of Map.groupBy(charges, (charge) => charge.organizationId)) {
+    if (locked.length + found.length === lockedPerRunMax) break;
+    if (!(await reverse(context, own))) found.push(organizationId);
+  }
+  if (found.length > 0) await reverseUndelivered(context, [...locked, ...found]);
+}
+
+/** @returns whether the charges were reversed: not if another transaction keeps a row of them locked. */
+async function reverse(
+  { database, redis, metrics, log }: Repairing,
+  charges: readonly { organizationId: string; requestId: string }[],
+): Promise<boolean> {
+  const reversals = await reverseCharges(database, charges, "undelivered").catch((error: unknown) => {
     if (!isLockTimeout(error)) throw error;
-    // An organization that another transaction has locked must not keep the charges of all others. It waits for a later run.
-    const locked = await findLocked(
-      database,
-      charges.map(({ organizationId }) => organizationId),
-    );
-    const unlocked = charges.filter(({ organizationId }) => !locked.has(organizationId));
-    return reverseCharges(database, unlocked, "undelivered");
   });
-  for (const reversal of reversals) {
+  for (const reversal of reversals ?? []) {
     const { organizationId, requestIds } = reversal;
     metrics.reversals.inc({ reason: "undelivered" }, requestIds.length);
     metrics.reversedMils.inc({ reason: "undelivered" }, reversal.mils);
     log.warn({ organizationId, requestIds }, "reversed charges whose delivery was not confirmed");
     await storeBalance(redis, organizationId, reversal.balance);
   }
+  return reversals !== undefined;
 }
 
 /**

@@ -195,7 +195,7 @@ class LockedOrganizations<Item> {
 const idRow = z.object({ id: z.string() });
 
 /** Those of these organizations whose rows another transaction has locked at this moment. */
-export async function findLocked(database: Database, organizationIds: readonly string[]): Promise<Set<string>> {
+async function findLocked(database: Database, organizationIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await database.query(
     "select id from organizations where id = any($1) order by id for no key update skip locked",
     [organizationIds],

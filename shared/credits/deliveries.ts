@@ -61,12 +61,18 @@ export async function confirmDelivered(database: Database, requestIds: readonly 
 
 const undeliveredRow = rowOf({ requestId: z.string(), organizationId: z.string() });
 
-/** Lists undelivered charges that are older than `ageMs`, oldest first. */
-export async function listUndelivered(database: Database, ageMs: number, limit: number) {
+/** Lists undelivered charges that are older than `ageMs`, oldest first, without those of the organizations in `except`. */
+export async function listUndelivered(
+  database: Database,
+  ageMs: number,
+  limit: number,
+  except: readonly string[] = [],
+) {
   const { rows } = await database.query(
-    `select request_id, organization_id from undelivered where charged_at < now() - make_interval(secs => $1)
+    `select request_id, organization_id from undelivered
+     where charged_at < now() - make_interval(secs => $1) and organization_id <> all ($3)
      order by charged_at limit $2`,
-    [ageMs / 1_000, limit],
+    [ageMs / 1_000, limit, except],
   );
   return rows.map((row) => undeliveredRow.parse(row));
 }

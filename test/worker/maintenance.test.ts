@@ -9,6 +9,8 @@ import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
 import type { LocalServer } from "../../local/local-server.ts";
 import { processUrlOf } from "../../local/postgres.ts";
+import { changeLimits } from "../../api/organizations/limits.ts";
+import { issueToken } from "../../api/tokens/tokens.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
@@ -37,18 +39,24 @@ afterAll(async () => {
   await Promise.all([server.stop(), postgres.drop()]);
 });
 
-/** A charge whose delivery nothing has confirmed. */
-async function newCharge(): Promise<{ organizationId: string; balance: () => Promise<number> }> {
+/** Charges of a token with a limit, whose delivery nothing has confirmed, and which leave 95 mils. */
+async function newCharges(charges = 1) {
   const { database } = context;
   const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 100, reason: "test" });
-  await decideSettlements(database, [chargeOf(organizationId)]);
+  const mils = 95 + 5 * charges;
+  await grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+  const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
+  await changeLimits(database, "token", tokenId, { dayMils: mils });
+  await decideSettlements(
+    database,
+    Array.from({ length: charges }, () => chargeOf(organizationId, { tokenId })),
+  );
   const balance = async () =>
     Number(
       (await database.query("select balance_mils from organizations where id = $1", [organizationId])).rows[0]
         .balance_mils,
     );
-  return { organizationId, balance };
+  return { organizationId, tokenId, balance, isReversed: async () => (await balance()) === mils };
 }
 
 /** Makes all charges that are not confirmed six minutes older. */
@@ -67,25 +75,28 @@ test("a step of maintenance that fails is counted, and stops none behind it", as
   // The first step of each run fails, and the one in front of the reversals.
   await context.redis.set("resync", "not JSON");
   await context.redis.set("workers", "no sorted set");
-  const { balance } = await newCharge();
+  const { isReversed } = await newCharges();
   await passSixMinutes();
-  await eventually(async () => (await balance()) === 100);
+  await eventually(isReversed);
   await eventually(async () => (await failuresOf("resync")) > 1 && (await failuresOf("heartbeats")) > 0);
   expect(await failuresOf("undelivered")).toBe(0);
   expect((await context.metrics.ledgerDriftMils.get()).values).toHaveLength(1);
   await context.redis.del("resync", "workers");
 });
 
-test("an organization that is locked keeps only its own unconfirmed charges from being reversed", async () => {
+test("a locked organization and a locked token keep no other organization's unconfirmed charges from being reversed", async () => {
   await asOwner(postgres.url, async (owner) => {
-    const [locked, other] = [await newCharge(), await newCharge()];
+    // Its charges are the oldest, and as many as a run reverses.
+    const ofLocked = await newCharges(500);
+    const [ofLockedToken, other] = [await newCharges(), await newCharges()];
     await owner.query("begin");
-    await owner.query("select from organizations where id = $1 for update", [locked.organizationId]);
+    await owner.query("select from organizations where id = $1 for update", [ofLocked.organizationId]);
+    await owner.query("select from tokens where id = $1 for update", [ofLockedToken.tokenId]);
     await passSixMinutes();
-    await eventually(async () => (await other.balance()) === 100);
-    expect(await locked.balance()).toBe(95);
+    await eventually(other.isReversed);
+    expect([await ofLocked.balance(), await ofLockedToken.balance()]).toEqual([95, 95]);
     await owner.query("commit");
-    await eventually(async () => (await locked.balance()) === 100);
+    await eventually(async () => (await ofLocked.isReversed()) && (await ofLockedToken.isReversed()));
   });
 });
 
@@ -115,9 +126,9 @@ test("a hold of an organization that Postgres lacks is dropped, its copy of the 
   expect(await redis.exists(keys.record(keyHash))).toBe(0);
   // Two more runs of maintenance find nothing.
   const before = await failuresOf("sweep");
-  const { balance } = await newCharge();
+  const { isReversed } = await newCharges();
   await passSixMinutes();
-  await eventually(async () => (await balance()) === 100);
+  await eventually(isReversed);
   expect(await failuresOf("sweep")).toBe(before);
   expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
   expect((await context.database.query("select * from ledger_gaps")).rows).toMatchObject([lost]);
