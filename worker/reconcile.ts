@@ -1,5 +1,6 @@
 import type { Context } from "../shared/process/context.ts";
 import { listUndelivered, reverseCharges } from "../shared/credits/deliveries.ts";
+import { settleHolds } from "../shared/credits/holds.ts";
 import {
   type ComparedBalance,
   deleteStoredBalance,
@@ -54,11 +55,11 @@ async function reverse(
     if (!isLockTimeout(error)) throw error;
   });
   for (const reversal of reversals ?? []) {
-    const { organizationId, requestIds } = reversal;
+    const { organizationId, requestIds, balance, before } = reversal;
     metrics.reversals.inc({ reason: "undelivered" }, requestIds.length);
     metrics.reversedMils.inc({ reason: "undelivered" }, reversal.mils);
     log.warn({ organizationId, requestIds }, "reversed charges whose delivery was not confirmed");
-    await storeBalance(redis, organizationId, reversal.balance);
+    await settleHolds(redis, organizationId, balance, [], { before });
   }
   return reversals !== undefined;
 }

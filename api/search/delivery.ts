@@ -159,7 +159,8 @@ export class DeliveryConfirmations {
     // If Redis misses this, the organization's next settlement or the reconciler stores the balance.
     const budget = { tokenId, callsPerHour: plan.unpaidCalls, isKeyed: false };
     const calls = unpaid && { kind: "unpaid" as const, ...unpaid, ...budget };
-    metrics.unpaidCalls.inc(await settleHolds(redis, organizationId, reversal.balance, [{ requestId, calls }]));
+    const { balance, before } = reversal;
+    metrics.unpaidCalls.inc(await settleHolds(redis, organizationId, balance, [{ requestId, calls }], { before }));
   }
 
   /** Retries a step until it succeeds or `retryForMs` has passed. Never rejects. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
+import { newId } from "../ids.ts";
 import type { ReversalReason } from "../outcomes.ts";
 import type { VersionedBalance } from "./ledger.ts";
 
@@ -26,7 +27,11 @@ const reversalRow = rowOf({
   balanceMils: z.number(),
   version: z.number(),
 });
-export type Reversal = Omit<z.infer<typeof reversalRow>, keyof VersionedBalance> & { balance: VersionedBalance };
+export type Reversal = Omit<z.infer<typeof reversalRow>, keyof VersionedBalance> & {
+  balance: VersionedBalance;
+  /** The balance before the reversals of this call; absent without any. */
+  before: VersionedBalance | undefined;
+};
 
 /**
  * Reverses the charges that are still undelivered; all others stay as they are.
@@ -47,7 +52,12 @@ export async function reverseCharges(
   });
   return rows
     .map((row) => reversalRow.parse(row))
-    .map(({ balanceMils, version, ...reversal }) => ({ ...reversal, balance: { balanceMils, version } }));
+    .map(({ balanceMils, version, ...reversal }) => {
+      const { requestIds, mils } = reversal;
+      // A new id, because the id of a charge may name the gap that the charge found.
+      const before = { balanceMils: balanceMils - mils, version: version - requestIds.length, entryId: newId("gap") };
+      return { ...reversal, balance: { balanceMils, version }, before: requestIds.length > 0 ? before : undefined };
+    });
 }
 
 /** Confirms that the answers of these searches were delivered. From then on their charges cannot be reversed. */

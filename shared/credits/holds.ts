@@ -53,7 +53,7 @@ export interface HoldEnd {
 interface SettledWith {
   /** What limited tokens spent. */
   tokens?: readonly TokenSpending[];
-  /** The balance before the charges of these searches. Redis should not have had a newer one by then. */
+  /** The balance before the entries of these searches. Redis should not have had a newer one by then. */
   before?: VersionedBalance | undefined;
 }
 

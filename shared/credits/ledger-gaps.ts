@@ -10,10 +10,10 @@ import { keysOf, suspectCopiesKey } from "./redis-keys.ts";
 
 /**
  * Gaps: entries of the ledger that Postgres lost, because a replica that lagged behind took over or an old backup was restored. A
- * copy of a balance in Redis is all that is left of them, until charges of the new history pass its version.
+ * copy of a balance in Redis is all that is left of them, until entries of the new history pass its version.
  *
- * 1. The first charge of the new history finds that the copy is newer than what it added to (settle.lua), or the reconciler or a
- *    check before a refusal finds it newer than Postgres. Each notes the copy as suspect, in Redis.
+ * 1. The first charge or reversal of the new history finds that the copy is newer than what it added to (settle.lua), or the
+ *    reconciler or a check before a refusal finds it newer than Postgres. Each notes the copy as suspect, in Redis.
  * 2. The next run of the reconciler asks Postgres. If the ledger has the entry after which the copy came, messages only crossed.
  *    Otherwise Postgres records the gap. Only then is the copy deleted.
  *

@@ -5,8 +5,8 @@
 --   organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens, 6 the id of the entry that made the version
---   ('' if unknown), 7, 8 and 9 the version and the balance to which these searches added their charges, and the last of those
---   ('' without a charge);
+--   ('' if unknown), 7, 8 and 9 the version and the balance to which these searches added their entries, and an id that can
+--   name a suspicion ('' without an entry);
 --   then for each limited token 2 values: token, what it spent behind the version that this is of; then for each search 5 values:
 --   request id, place of its record behind the first KEYS (0: none), its ending, the failure, its calls. The ending says how the
 --   record ends (answered | failed | freed | none). `left` is of a search whose caller disconnected or cancelled while a worker
@@ -18,7 +18,7 @@ local balance, holds, index, tokens, organizations, suspects = unpack(KEYS, 1, 6
 local searchesAt = 10 + 2 * ARGV[5]
 
 local version = tonumber(redis.call('HGET', balance, 'version'))
--- Another charge with that version was slower or faster, or Postgres has lost it. An id with the same digits names the suspicion.
+-- Another entry with that version was slower or faster, or Postgres has lost it. An id with the same digits names the suspicion.
 if version and ARGV[7] ~= '' and version > tonumber(ARGV[7]) then
   noteSuspect(suspects, balance, organizationOf(holds), 'gap_' .. string.sub(ARGV[9], -26), ARGV[7], ARGV[8])
 end

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { DeliveryConfirmations } from "../../api/search/delivery.ts";
 import { verifyLedger } from "../../commands/ledger.ts";
 import { exitCodes } from "../../commands/run-command.ts";
 import { processUrlOf } from "../../local/postgres.ts";
@@ -14,10 +15,11 @@ import { type Database, openDatabase } from "../../shared/database/pool.ts";
 import { newId } from "../../shared/ids.ts";
 import { openLog } from "../../shared/log.ts";
 import { openMetrics } from "../../shared/metrics.ts";
-import { reconcileNextPage, recordGaps } from "../../worker/reconcile.ts";
+import { reconcileNextPage, recordGaps, reverseUndelivered } from "../../worker/reconcile.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { type CommandResult, readLine, runAdminHere } from "../harness/clients/admin.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
+import { callerWith } from "../harness/fixtures/caller.ts";
 import { createPayer } from "../harness/fixtures/payer.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
@@ -54,7 +56,7 @@ async function onPrimary(use: (database: Database) => Promise<void>): Promise<vo
 beforeAll(async () => {
   const ids: string[] = [];
   await onPrimary(async (old) => {
-    for (let made = 0; made < 8; made += 1) ids.push(await createPayer(old, 100));
+    for (let made = 0; made < 10; made += 1) ids.push(await createPayer(old, 100));
     for (const id of ids) await search(old, id, 3);
   });
   const name = (url: string) => new URL(url).pathname.slice(1);
@@ -134,6 +136,32 @@ test("a gap that a single batch of charges has passed is recorded with its mils"
   expect(await copyOf(id)).toEqual({ version: 11, balanceMils: 50 });
   await recordGaps(context());
   expect(await gapsOf(id)).toMatchObject([lost]);
+});
+
+/** Who reverses the charges that Postgres still has: an API one by one, the reconciler all at once. */
+const reversers = {
+  async "an API"(organizationId: string): Promise<void> {
+    const confirmations = new DeliveryConfirmations(context());
+    const caller = callerWith({ organizationId });
+    const undelivered = "select request_id from undelivered where organization_id = $1";
+    for (const { request_id: requestId } of (await database.query(undelivered, [organizationId])).rows)
+      await confirmations.reverse({ requestId, caller }, "caller_disconnected");
+  },
+  async "the reconciler"(organizationId: string): Promise<void> {
+    const grow = "update undelivered set charged_at = charged_at - interval '6 minutes'";
+    await ownerOf(`${grow} where organization_id = '${organizationId}'`);
+    await reverseUndelivered(context());
+  },
+};
+
+test.each(Object.entries(reversers))("a gap that reversals by %s have passed is recorded", async (_, reverse) => {
+  const id = await loser();
+  await redis.hset(keysOf(id).balance, { version: 5, balance: 80 });
+  await reverse(id);
+  expect(await copyOf(id)).toEqual({ version: 7, balanceMils: 100 });
+  await recordGaps(context());
+  const ofOneCharge = { redisVersion: 5, redisBalanceMils: 80, mils: 5 };
+  expect(await gapsOf(id)).toMatchObject([{ ...lost, ...ofOneCharge }]);
 });
 
 test("a gap is recorded too if the newest decision that is sent with its charges is a refund", async () => {

@@ -115,8 +115,10 @@ test("an undelivered charge is reversed once, a delivered or keyed one never", a
     await reverseCharges(database, charges, "undelivered"),
     await reverseCharges(database, charges, "undelivered"),
   ];
-  expect(first).toMatchObject([{ requestIds: [lost], mils: priceMils, balance: { balanceMils: 90 } }]);
-  expect(second).toMatchObject([{ requestIds: [], mils: 0, balance: { balanceMils: 90 } }]);
+  const balance = { balanceMils: 90, version: 5 };
+  const before = { balanceMils: 85, version: 4, entryId: expect.any(String) };
+  expect(first).toEqual([{ organizationId, requestIds: [lost], mils: priceMils, balance, before }]);
+  expect(second).toEqual([{ organizationId, requestIds: [], mils: 0, balance }]);
   expect(await decideOne(charge(organizationId, lost))).toMatchObject({ isNew: false, reversed: true });
   const open = await listUndelivered(database, -60_000, 1_000);
   expect(open.filter((owed) => owed.organizationId === organizationId)).toEqual([]);

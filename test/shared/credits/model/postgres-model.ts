@@ -125,8 +125,8 @@ function judge(
   return { kind: "charge" as const, chargedMils: settlement.priceMils, reason: undefined };
 }
 
-/** Without the mils: they count only charges that existed when the call began, which the model does not know in a race. */
-export type Reversed = Omit<Reversal, "mils">;
+/** Without what depends on mils: they count only charges that existed when the call began, which the model does not know in a race. */
+export type Reversed = Omit<Reversal, "mils" | "before">;
 
 export function reverseInModel(
   postgres: PostgresModel,
