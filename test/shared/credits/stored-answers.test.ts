@@ -93,6 +93,32 @@ test("payment and answer under a key end at the same moment, and the next charge
   expect(await answerUnder(organizationId)).toMatchObject({ text: "next" });
 });
 
+/** Lets the day of answers begin at this time, for all transactions. */
+const beginDayAt = (time: string) =>
+  asOwner(url, async (client) => {
+    const { rows } = await client.query(`select extract(epoch from ${time})::text as begins`);
+    await client.query(`create or replace function answer_slot(charged_at timestamptz) returns smallint language sql stable as $$
+      select ((floor((extract(epoch from charged_at) - ${rows[0].begins}) / 86400)::bigint + 4) % 4)::smallint $$`);
+  });
+
+test.each([0, 1])(
+  "a key is not charged again by a transaction that began before midnight and waited for one that began after it (%i beside it)",
+  async (others) => {
+    const organizationId = await organization();
+    const before = await asOwner(url, (client) => client.query("select pg_get_functiondef('answer_slot'::regproc)"));
+    await beginDayAt("now() - interval '1 hour'");
+    const first = await charge(organizationId, "first");
+    await decide(first);
+    // For the next transaction midnight is yet to come.
+    await beginDayAt("now() + interval '30 seconds'");
+    const beside = Array.from({ length: others }, () => charge(organizationId, "other", "other"));
+    const [waited] = await decide(await charge(organizationId, "second"), ...(await Promise.all(beside)));
+    await asOwner(url, (client) => client.query(before.rows[0].pg_get_functiondef));
+    const stored = { requestId: first.requestId, body: Buffer.from("first") };
+    expect(waited).toMatchObject({ kind: "refund", reason: "already_paid", stored });
+  },
+);
+
 test("answers and keys are emptied by the day, two days after their charge and no day earlier", async () => {
   const organizationId = await organization();
   for (const hash of ["a", "b", "c"]) await decide(await charge(organizationId, hash, hash));
