@@ -34,12 +34,10 @@ end $$;
 create trigger tokens_begin_spending_day before update of spent_day_mils on tokens for each row
   when (old.spending_day = new.spending_day and old.spending_day < utc_today()) execute function begin_token_spending_day();
 
--- What each organization spent by now in this day and this month, and what the limits leave (null: no such limit). A count of an
--- earlier day or month is 0 by now. Spending is null before the first limit.
+-- What each organization spent by now in this day and this month. A count of an earlier day or month is 0 by now. Spending is null
+-- before the first limit.
 create view organization_spending as
 select o.id as organization_id, o.balance_mils, o.version, d.day, s.spent_day_mils, s.spent_month_mils,
-  case when o.day_limit_mils is not null then greatest(o.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
-  case when o.month_limit_mils is not null then greatest(o.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
   o.day_limit_mils, o.month_limit_mils
 from organizations o
 cross join lateral (select greatest(o.spending_day, utc_today()) as day) d
@@ -51,10 +49,7 @@ cross join lateral (
 
 -- The same for each token that has had a limit.
 create view token_spending as
-select t.id as token_id, t.organization_id, d.day, s.spent_day_mils, s.spent_month_mils,
-  case when t.day_limit_mils is not null then greatest(t.day_limit_mils - s.spent_day_mils, 0) end as day_left_mils,
-  case when t.month_limit_mils is not null then greatest(t.month_limit_mils - s.spent_month_mils, 0) end as month_left_mils,
-  t.day_limit_mils, t.month_limit_mils
+select t.id as token_id, t.organization_id, d.day, s.spent_day_mils, s.spent_month_mils, t.day_limit_mils, t.month_limit_mils
 from tokens t
 cross join lateral (select greatest(t.spending_day, utc_today()) as day) d
 cross join lateral (
