@@ -25,8 +25,8 @@ import { orderedResults, shortened } from "../shared/search-answer.ts";
 /**
  * The worker's half of a search: take the job, search within the deadline, let Postgres decide who pays, and reply. A job may
  * run twice, after a crash or a lost lock. Postgres decides each search once, so the second run has no further effect. When a
- * caller disconnects, the search sends no further call. It keeps its concurrency slot until the calls already sent have ended,
- * and is then refunded.
+ * caller disconnects, the search sends no further call, and the API refunds it at once. It keeps its concurrency slot, with 0
+ * mils, until the calls already sent have ended.
  */
 
 const failedRetryMs = 5_000;

@@ -8,15 +8,15 @@ import type { VersionedBalance } from "./ledger.ts";
 /**
  * What happens to a charge after it was made. Its row in `undelivered` is the right to reverse it.
  *
- *   undelivered  entered by a charge without an Idempotency-Key: `decide_searches()` inserts the row with the charge.
- *     ├─▶ delivered  the API deletes the row once the last byte of the answer is in the caller's socket. Final.
+ *   undelivered  entered by a charge without an Idempotency-Key: `decide_searches()` or `charge_alone()` inserts the row with it.
+ *     ├─▶ delivered  the API deletes the row once a whole copy of the answer was handed to the caller's socket. Final.
  *     └─▶ reversed   `reverse_charges()` deletes the row and inserts the reversal in one transaction. Final. Done by the
  *                    API that waits for the answer, or after five minutes without a confirmation by the reconciler.
  *   owed         entered by a charge under a key, which has no row: it cannot be reversed. The answer stays retrievable
  *                for 24 hours (stored-answers.ts).
  *
- * Delivery and reversal need the same row, so they exclude each other. If the API dies between the last byte and the
- * delete, the reconciler reverses the charge of a delivered answer: in doubt, the caller does not pay.
+ * Delivery and reversal need the same row, so they exclude each other. If the API dies after it handed the copy over and before
+ * the delete, the reconciler reverses the charge of a delivered answer: in doubt, the caller does not pay.
  */
 
 const reversalRow = rowOf({
