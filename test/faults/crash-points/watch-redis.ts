@@ -46,12 +46,12 @@ function scriptOf(redis: Redis, sha: unknown): string | undefined {
 }
 
 /**
- * settle.lua takes five arguments, of which the fifth is the number of limited tokens. Two more follow for each of these, and
- * four for each hold that it ends. A command may contain several calls.
+ * settle.lua takes nine arguments, of which the fifth is the number of limited tokens. Two more follow for each of these, and
+ * five for each hold that it ends. A command may contain several calls.
  */
 function stepOfSettle([, keys, ...rest]: readonly unknown[]): Step | undefined {
   if (!isAbout(rest.map(String).join(" "))) return undefined;
-  const endsHolds = (args: readonly unknown[]) => args.length > 5 + 2 * Number(args[4]);
+  const endsHolds = (args: readonly unknown[]) => args.length > 9 + 2 * Number(args[4]);
   return callsIn(rest.slice(Number(keys))).some(endsHolds) ? "drop" : "store";
 }
 
