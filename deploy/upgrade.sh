@@ -6,20 +6,41 @@
 set -eu
 cd "$(dirname "$0")/.."
 # The proxy looks for new containers once a second, and checks them twice a second.
-settle_seconds=${SETTLE_SECONDS:-5}
+settle_seconds=5
+# Docker calls a process unhealthy that is not ready after about a minute, but never one that ends and is started again in time.
+healthy_seconds_max=120
 
-# Removes the new containers of the service that is being replaced, but for commands that an operator runs.
-remove_new() {
+# The new containers of the service that is being replaced, but for commands that an operator runs.
+new_containers() {
   for container in $(docker compose ps --all --quiet "$service"); do
     [ "$(docker inspect --format '{{index .Config.Labels "com.docker.compose.oneoff"}}' "$container")" != True ] || continue
-    case " $(echo "$old" | tr '\n' ' ') " in *" $container "*) ;; *) docker rm --force "$container" ;; esac
+    case " $(echo "$old" | tr '\n' ' ') " in *" $container "*) ;; *) echo "$container" ;; esac
   done
+}
+
+# Waits until all new containers are healthy. `up --wait` would fail if an old one is not, which may be why it is being replaced.
+new_are_healthy() {
+  new=$(new_containers)
+  for _ in $(seq "$healthy_seconds_max"); do
+    case "$(docker inspect --format '{{.State.Health.Status}}' $new)" in
+      *unhealthy*|"") return 1 ;;
+      *starting*) sleep 1 ;;
+      *) return 0 ;;
+    esac
+  done
+  return 1
+}
+
+remove_new() {
+  for container in $(new_containers); do docker rm --force "$container"; done
 }
 
 # Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones one at a time. Interrupted
 # before that, it removes the new ones; after that, it finishes. Otherwise the next run would take all of them for old ones.
 replace() {
   service=$1
+  # Otherwise compose would start a container that stopped, with the old image, instead of a new one.
+  docker compose rm --force "$service"
   old=$(docker compose ps --quiet "$service")
   count=$(echo "$old" | wc -w)
   if [ "$count" -eq 0 ]; then
@@ -28,7 +49,7 @@ replace() {
   fi
   echo "$service: $count more"
   trap 'echo "interrupted: removing the new $service; the old one stays" >&2; trap "" INT TERM HUP; remove_new; exit 130' INT TERM HUP
-  if ! docker compose up --detach --wait --no-deps --no-recreate --scale "$service=$((count * 2))" "$service"; then
+  if ! docker compose up --detach --no-deps --no-recreate --scale "$service=$((count * 2))" "$service" || ! new_are_healthy; then
     echo "the new $service is not healthy: removing it; the old one stays" >&2
     docker compose logs --tail 20 "$service" >&2 || true
     remove_new

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -7,51 +7,80 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { readSource } from "./harness/assertions/sources.ts";
 
-/** deploy/upgrade.sh with a substitute for docker that records its arguments; and the proxy of docker compose. */
+/** deploy/upgrade.sh with substitutes for docker, which records its arguments, and for sleep; and the proxy of docker compose. */
 
-// Each service has two old containers, two new ones once they are started, and a command that an operator runs.
+// A file for each container holds its state. Like compose, `up` first starts containers that stopped, which are still of the old image.
 const docker = `#!/bin/sh
-cd "$(dirname "$0")"
-echo "$@" >> said
-[ "$*" != "$(cat interrupted)" ] || kill -INT "$PPID"
+cd "$(dirname "$0")/containers"
+echo "$@" >> ../said
+[ "$*" != "$(cat ../interrupted)" ] || kill -INT "$PPID"
 case "$*" in
-  "compose ps --quiet worker"|"compose ps --quiet api") echo "$4-1"; echo "$4-2" ;;
-  "compose ps --all --quiet "*) echo "$5-1"; echo "$5-2"; echo "$5-3"; echo "$5-4"; echo "$5-command" ;;
-  "compose up "*) case "$*" in *" $(cat sick)") exit 1 ;; esac ;;
+  "compose ps --quiet "*) grep -L -e exited -e command "$4"-* ;;
+  "compose ps --all --quiet "*) ls "$5"-* ;;
+  "compose rm --force "*) rm -f $(grep -l exited "$4"-*) ;;
+  "compose up "*)
+    for service; do :; done
+    for stopped in $(grep -l exited "$service"-*); do echo starting > "$stopped"; done
+    for number in 3 4; do
+      case "$*" in *"=$(ls "$service"-? | wc -l) "*) break ;; esac
+      echo starting > "$service-$number"
+    done ;;
   inspect*-command) echo True ;;
   inspect*oneoff*) echo False ;;
+  inspect*Health*) shift 3; cat "$@" ;;
   inspect*) echo sha256:old ;;
+  stop*) echo exited > "$2" ;;
+  "rm --force "*) rm "$3" ;;
+  rm*) rm "$2" ;;
 esac
 `;
+const sleep = `#!/bin/sh
+cd "$(dirname "$0")/containers"
+for container in $(grep -l starting *); do cp "../\${container%-*}-becomes" "$container"; done
+`;
 
+/** Upgrades two workers and two APIs, beside a command that an operator runs. */
 async function upgrade(
   mode: string[],
-  { sick = "none", interrupted = "" } = {},
-): Promise<{ exitCode: unknown; said: string[] }> {
+  { old = {}, becomes = {}, interrupted = "" }: { old?: object; becomes?: object; interrupted?: string } = {},
+): Promise<{ exitCode: unknown; said: string[]; left: string[] }> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-upgrade-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await mkdir(join(folder, "deploy"));
+  await mkdir(join(folder, "containers"));
   await cp("deploy/upgrade.sh", join(folder, "deploy/upgrade.sh"));
   await writeFile(join(folder, "docker"), docker, { mode: 0o755 });
-  await writeFile(join(folder, "sick"), sick);
+  await writeFile(join(folder, "sleep"), sleep, { mode: 0o755 });
   await writeFile(join(folder, "interrupted"), interrupted);
-  const env = { PATH: `${folder}:/usr/bin:/bin`, SETTLE_SECONDS: "0" };
+  for (const service of ["worker", "api"]) {
+    const states = { [`${service}-1`]: "healthy", [`${service}-2`]: "healthy", [`${service}-command`]: "command" };
+    for (const [name, state] of Object.entries(states)) await writeFile(join(folder, "containers", name), `${state}\n`);
+    await writeFile(join(folder, `${service}-becomes`), "healthy\n");
+  }
+  for (const [name, state] of Object.entries(old)) await writeFile(join(folder, "containers", name), `${state}\n`);
+  for (const [name, state] of Object.entries(becomes)) await writeFile(join(folder, `${name}-becomes`), `${state}\n`);
+  const env = { PATH: `${folder}:/usr/bin:/bin` };
   const exitCode = await new Promise((resolve) => {
     execFile("/bin/sh", [join(folder, "deploy/upgrade.sh"), ...mode], { env }, (error) => resolve(error?.code ?? 0));
   });
   const said = (await readFile(join(folder, "said"), "utf8").catch(() => "")).trim().split("\n");
-  return { exitCode, said: said.filter((line) => !/^$|^compose (ps|logs)|^inspect/.test(line)) };
+  const left = (await readdir(join(folder, "containers"))).filter((name) => !name.endsWith("command"));
+  return { exitCode, said: said.filter((line) => !/^$|^compose (ps|logs|rm)|^inspect/.test(line)), left };
 }
 
+const up = (service: string, count = 4) =>
+  `compose up --detach --no-deps --no-recreate --scale ${service}=${count} ${service}`;
 const replaced = (service: string) => [
-  `compose up --detach --wait --no-deps --no-recreate --scale ${service}=4 ${service}`,
+  up(service),
   ...["1", "2"].flatMap((n) => [`stop ${service}-${n}`, `rm ${service}-${n}`]),
 ];
+const allNew = ["api-3", "api-4", "worker-3", "worker-4"];
 const prepared = ["image tag sha256:old serpmill:previous", "compose build", "compose run --rm --no-deps migrate"];
 
 test("an upgrade migrates, then replaces the workers, then the APIs, and stops old processes only once new ones are healthy", async () => {
-  const { exitCode, said } = await upgrade([]);
+  const { exitCode, said, left } = await upgrade([]);
   expect(said).toEqual([...prepared, ...replaced("worker"), ...replaced("api")]);
+  expect(left).toEqual(allNew);
   expect(exitCode).toBe(0);
 });
 
@@ -68,22 +97,33 @@ test("a restart replaces the workers, then the APIs, which read changed settings
 });
 
 test("a word that is none of its own changes nothing", async () => {
-  expect(await upgrade(["roll-back"])).toEqual({ exitCode: 2, said: [] });
+  expect(await upgrade(["roll-back"])).toMatchObject({ exitCode: 2, said: [] });
 });
 
-test("an upgrade whose new API is not healthy removes the new APIs and stops no old one", async () => {
-  const { exitCode, said } = await upgrade([], { sick: "api" });
-  const [begun = ""] = replaced("api");
-  expect(said).toEqual([...prepared, ...replaced("worker"), begun, "rm --force api-3", "rm --force api-4"]);
-  expect(exitCode).toBe(1);
+test("a restart replaces an old worker that is not healthy, and an API that was stopped", async () => {
+  const { exitCode, said, left } = await upgrade(["restart"], { old: { "worker-1": "unhealthy", "api-1": "exited" } });
+  expect(said).toEqual([...replaced("worker"), up("api", 2), "stop api-2", "rm api-2"]);
+  expect(left).toEqual(["api-3", "worker-3", "worker-4"]);
+  expect(exitCode).toBe(0);
 });
 
-test("an upgrade that is interrupted before the new worker is healthy removes the new workers and stops no old one", async () => {
-  const [begun = ""] = replaced("worker");
-  const { exitCode, said } = await upgrade([], { interrupted: begun });
-  expect(said).toEqual([...prepared, begun, "rm --force worker-3", "rm --force worker-4"]);
-  expect(exitCode).toBe(130);
-});
+test.each(["unhealthy", "starting"])(
+  "an upgrade whose new API stays %s removes the new APIs and stops no old one",
+  async (state) => {
+    const { exitCode, said } = await upgrade([], { becomes: { api: state } });
+    expect(said).toEqual([...prepared, ...replaced("worker"), up("api"), "rm --force api-3", "rm --force api-4"]);
+    expect(exitCode).toBe(1);
+  },
+);
+
+test.each([up("worker"), "inspect --format {{.State.Health.Status}} worker-3 worker-4"])(
+  "an upgrade that is interrupted before the new worker is healthy removes the new workers and stops no old one (%s)",
+  async (interrupted) => {
+    const { exitCode, said } = await upgrade([], { interrupted });
+    expect(said).toEqual([...prepared, up("worker"), "rm --force worker-3", "rm --force worker-4"]);
+    expect(exitCode).toBe(130);
+  },
+);
 
 test("an upgrade that is interrupted while it stops old workers stops all of them", async () => {
   const { said } = await upgrade([], { interrupted: "stop worker-1" });
