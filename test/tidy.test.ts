@@ -100,6 +100,7 @@ test("no file or folder has a name that says nothing", () => {
     "deploy/systemd/serpmill-api@.service": "systemd's ending of a unit",
     "deploy/systemd/serpmill-migrate.service": "the same",
     "deploy/systemd/serpmill-worker@.service": "the same",
+    "deploy/systemd/serpmill-.service.d/hardening.conf": "the same",
     "deploy/systemd/haproxy.service.d/serpmill.conf": "the same",
     "worker/concurrency-controller.ts": "the controller of a feedback loop",
     "test/worker/concurrency-controller.test.ts": "its test",
