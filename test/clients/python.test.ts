@@ -197,6 +197,8 @@ cancellation = Cancellation()
 cancellation.cancel()
 for attempt in (
     lambda: Serpmill("smk_a", "https://caller:secret@a.example"),
+    lambda: Serpmill("smk_a", "http://a.example:99999"),
+    lambda: Serpmill("smk_a", "http://a.example/a path"),
     lambda: client.search({"keyword": "a"}, idempotency_key="two words"),
     lambda: client.search({"keyword": "a"}, idempotency_key=""),
     lambda: client.search_many([], in_flight_max=0),
@@ -216,6 +218,8 @@ test.skipIf(withoutPython !== "")(
   async () => {
     const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", refused, source]);
     expect(stdout.trimEnd().split("\n")).toEqual([
+      "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
+      "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Got 'two words'.",
       "Got ''.",

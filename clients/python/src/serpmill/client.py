@@ -43,8 +43,7 @@ class Serpmill:
         base_url = base_url or os.environ.get("SERPMILL_URL", "")
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
-        address = urlsplit(base_url)
-        if address.scheme not in ("http", "https") or not address.hostname or not re.fullmatch("[!-~]+", base_url) or re.search("[@?#]", base_url):
+        if not _is_address(base_url):
             # What was given instead may be a secret.
             raise ValueError("Expected the API's address, https://…, in `base_url` or SERPMILL_URL.")
         self._token = token
@@ -160,3 +159,14 @@ class Serpmill:
         if max_retries < 0:
             raise ValueError(f"Expected a whole number from 0 as `max_retries`. Got {max_retries}.")
         return deadline_s, max_retries
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address = urlsplit(text)
+        is_http = address.scheme in ("http", "https")
+        is_host = bool(address.hostname) and address.port != 0
+        # No "@", "?" or "#", no blank, and ASCII alone.
+        return is_http and is_host and bool(re.fullmatch(r"[!-~]+", text)) and not re.search("[@?#]", text)
+    except ValueError:  # For example from `port`, above 65535.
+        return False
