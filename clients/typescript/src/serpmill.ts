@@ -80,6 +80,7 @@ export class Serpmill {
 
   /**
    * Runs many searches, a few at once and within the rate window, and yields each as it ends, with its answer or its error.
+   * Leaving the loop early ends the searches that run. Those already sent may be charged; give keys to fetch them.
    * @throws {SerpmillError} when none of the rest can succeed, after it has yielded those that ran.
    */
   searchMany(

@@ -130,6 +130,7 @@ class Serpmill:
         idempotency_key: the key of each search. With keys that a second run makes again, that run pays for nothing that
             this one has paid.
         When none of the rest could succeed, it starts no more, yields those that run, and raises the error.
+        Leaving the loop early ends the searches that run. Those already sent may be charged; give keys to fetch them.
         """
         return self._outcomes(requests, queue.SimpleQueue(), **options)
 
