@@ -125,7 +125,8 @@ export async function eraseFromRedis(
   { database, redis }: { database: Database; redis: Redis },
   organizationId: string,
 ): Promise<void> {
-  const own = Object.values(keysOf(organizationId)).filter((key) => typeof key === "string");
+  const keys = keysOf(organizationId);
+  const own = Object.values(keys).filter((key) => typeof key === "string");
   for (const { idHash } of await listSessions(redis, organizationId))
     await redis.del(sessionKeyOf(idHash), sessionSearchesOf(organizationId, idHash));
   for await (const requestId of listRecentSearches(database, organizationId))
@@ -133,8 +134,13 @@ export async function eraseFromRedis(
   const tokens = await listTokens(database, organizationId);
   const counts = [
     `pages:${organizationId}`,
+    `pages:tokens:${organizationId}`,
     `sign-ins:${organizationId}`,
-    ...tokens.map(({ tokenId }) => `sign-ins:${tokenId}`),
+    ...tokens.flatMap(({ tokenId }) => [
+      `sign-ins:${tokenId}`,
+      `${keys.unpaid}:${tokenId}`,
+      `${keys.unpaidKeyed}:${tokenId}`,
+    ]),
   ];
   await redis.del(...own, sessionListOf(organizationId), ...counts);
 }
