@@ -54,6 +54,14 @@ test("panels and their queries have names of their own", () => {
   for (const { targets } of charts) expect(twice(targets.map(({ refId }) => refId))).toEqual([]);
 });
 
+test("the share of failed calls that a dashboard shows is of the calls that its alert counts", () => {
+  const selected = (text = "") => new Set(text.match(/provider_calls_total\{[^}]*\}/g));
+  const shown = charts.find(({ title }) => title === "Share of failed calls, by provider");
+  const alert = selected(/alert: ProviderFails\n.*?for:/s.exec(readSource("deploy/prometheus/alerts.yml"))?.[0]);
+  expect(alert.size).toBe(2);
+  expect(selected(shown?.targets[0]?.expr)).toEqual(alert);
+});
+
 test.each(dashboards)("every panel of $uid stands within the grid, and on no other", ({ panels }) => {
   const cells = panels.flatMap(({ title, gridPos: { x, y, w, h } }) =>
     Array.from({ length: w * h }, (_, at) => ({ title, column: x + (at % w), line: y + Math.floor(at / w) })),
