@@ -163,6 +163,7 @@ async function countPage(
   { ids, since }: { ids: string[]; since: Date },
   counts: Map<string, FailureCount>,
 ): Promise<void> {
+  // A reversal is no charge anyway: `kind <> 'charge'` selects the partial index `not_charges_by_organization`.
   const { rows } = await database.query(
     `with failed as (
        select o.id, 'credited back' as outcome, l.reason, 1 as searches, l.request_id
