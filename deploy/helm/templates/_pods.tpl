@@ -124,7 +124,8 @@ env:
   - { name: WORKER_OPS_PORT, value: "3002" }
   {{- end }}
   {{- range $name, $value := $values.settings }}
-  - { name: {{ $name }}, value: {{ $value | toString | quote }} }
+  {{- /* toString would write 0.00005 as 5e-05, and 2000000 as 2e+06. The processes refuse both. */}}
+  - { name: {{ $name }}, value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }} }
   {{- end }}
   {{- end }}
   {{- if $values.ca.existingConfigMap }}
