@@ -112,12 +112,15 @@ function route(app: Express, method: "GET" | "POST", path: string, handle: Handl
   });
 }
 
-/** A handler whose code is loaded by its first request. */
+/** A handler whose code is loaded by its first request. If that fails, as with too many open files, the next request tries again. */
 function loadedOnFirstUse(load: () => Promise<Handler>): Handler {
   let loaded: Promise<Handler> | undefined;
   return async (request, response) => {
     loaded ??= load();
-    const handle = await loaded;
+    const handle = await loaded.catch((error: unknown) => {
+      loaded = undefined;
+      throw error;
+    });
     await handle(request, response);
   };
 }

@@ -198,3 +198,19 @@ test.each(hosts)("$status for the Host $host and the Origin $origin", async ({ h
   expect(answers[0]?.status).toBe(status);
   expect(answers[0]?.body.error?.data.reason).toBe(reason);
 });
+
+/** Has a process fail to read the file of the endpoint once, as with too many open files. */
+const unreadable = `import { registerHooks } from "node:module";
+let failures = 0;
+registerHooks({ load: (url, context, next) => {
+  if (url.endsWith("/mcp/endpoint.ts") && failures++ === 0) throw new Error("EMFILE");
+  return next(url, context);
+} });`;
+
+test("an endpoint that could not be loaded is loaded by the next request", async () => {
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(unreadable)}`;
+  const { url } = await service.startApi({ NODE_OPTIONS });
+  const headers = { authorization: `Bearer ${organization.token}`, ...json };
+  const ask = () => fetch(`${url}/mcp`, { method: "POST", headers, body: JSON.stringify(ping) });
+  expect([(await ask()).status, (await ask()).status]).toEqual([500, 200]);
+});
