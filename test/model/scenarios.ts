@@ -6,8 +6,6 @@ import type { ModelConfig } from "./steps.ts";
  */
 export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
-  /** Small enough for the tests. */
-  isQuick: boolean;
   /** It takes minutes, so it runs only by name or with --thorough. */
   isLong: boolean;
 }
@@ -18,7 +16,6 @@ const alone: Omit<Scenario, "name" | "faults"> = {
   warm: true,
   takeOversMax: 1,
   pages: 1,
-  isQuick: false,
   isLong: false,
 };
 const keyedAlone = { ...alone, keyed: [true] };
@@ -37,35 +34,32 @@ const everyMemory = { flush: 1, restore: 1, topUp: 1, apiCrash: 1 };
 const everyCount = { flush: 1, topUp: 1, message: 1 };
 
 export const scenarios: Scenario[] = [
-  { ...alone, name: "nothing goes wrong", isQuick: true, faults: {} },
+  { ...alone, name: "nothing goes wrong", faults: {} },
   { ...alone, name: "processes", faults: everyProcess },
-  { ...keyedAlone, name: "processes, keyed", isQuick: true, faults: everyProcess },
+  { ...keyedAlone, name: "processes, keyed", faults: everyProcess },
   { ...alone, name: "three runs", takeOversMax: 2, faults: { workerStall: 2, workerCrash: 1 } },
   { ...keyedAlone, name: "three runs, keyed", takeOversMax: 2, faults: { workerStall: 2, workerCrash: 1 } },
-  { ...alone, name: "messages", isQuick: true, faults: everyMessage },
+  { ...alone, name: "messages", faults: everyMessage },
   { ...keyedAlone, name: "messages, keyed", faults: everyMessage },
-  { ...alone, name: "outages of Postgres", isQuick: true, faults: everyOutage },
-  { ...keyedAlone, name: "outages of Postgres, keyed", isQuick: true, faults: everyOutage },
+  { ...alone, name: "outages of Postgres", faults: everyOutage },
+  { ...keyedAlone, name: "outages of Postgres, keyed", faults: everyOutage },
   { ...alone, name: "lost data", faults: everyMemory },
   { ...keyedAlone, name: "lost data, keyed", faults: everyMemory },
   {
     ...alone,
     name: "a disconnect",
     pages: 2,
-    isQuick: true,
     faults: { disconnect: 1, message: 1, engineFailure: 1, workerCrash: 1 },
   },
   {
     ...alone,
     name: "a cancel, a slow reader",
-    isQuick: true,
     faults: { cancel: 1, slowReader: 1, disconnect: 1, message: 1, apiCrash: 1 },
   },
   {
     ...keyedAlone,
     name: "a cancel under a key",
     pages: 2,
-    isQuick: true,
     faults: { keyedCancel: 2, message: 1, apiCrash: 1 },
   },
   { ...keyedAlone, name: "a cancel under a key, a worker dies", faults: { keyedCancel: 1, workerCrash: 1, flush: 1 } },
@@ -76,7 +70,6 @@ export const scenarios: Scenario[] = [
     name: "credits arrive late",
     balance: 0,
     warm: false,
-    isQuick: true,
     faults: { topUp: 2, message: 1, flush: 1 },
   },
   { ...two, name: "two for the last credit", faults: {} },
@@ -90,9 +83,9 @@ export const scenarios: Scenario[] = [
   { ...twoUnderAKey, name: "a repeat, the engine fails", faults: { engineFailure: 1, disconnect: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker dies", faults: { workerCrash: 1 } },
   { ...twoUnderAKey, name: "a repeat, a worker freezes", faults: { workerStall: 1 } },
-  { ...alone, name: "a limit for nothing", limit: 0, isQuick: true, faults: everyCount },
+  { ...alone, name: "a limit for nothing", limit: 0, faults: everyCount },
   { ...onALimit, name: "two on a limit for one", faults: {} },
-  { ...inTime, name: "two on a limit for one, in time", isQuick: true, faults: everyCount },
+  { ...inTime, name: "two on a limit for one, in time", faults: everyCount },
   {
     ...inTime,
     name: "two on a limit for one, in time, credit for one",
@@ -112,7 +105,7 @@ export const scenarios: Scenario[] = [
   },
   { ...inTime, name: "three on a limit for two, in time", ...threeOnALimitForTwo, faults: everyCount },
   { ...inTime, name: "one under a key, one without, on a limit for one", keyed: [true, false], faults: everyCount },
-  { ...inTime, name: "a repeat on a limit for one", keyed: [true, true], isQuick: true, faults: everyCount },
+  { ...inTime, name: "a repeat on a limit for one", keyed: [true, true], faults: everyCount },
   {
     ...twoUnderAKey,
     name: "a repeat, Redis loses its data and an API dies",
