@@ -10,11 +10,7 @@ import { importsOf, type Source, sources } from "./harness/assertions/sources.ts
 export type ProjectName = "unit" | "integration" | "long";
 
 /** Every process that tests start goes through one of these. */
-const startsProcesses = new Set([
-  "local/guarded-process.ts",
-  "test/harness/processes/run.ts",
-  "test/faults/mutants/run.ts",
-]);
+const startsProcesses = new Set(["local/guarded-process.ts", "test/harness/processes/run.ts"]);
 
 const startsChromium = "test/harness/clients/browser.ts";
 
