@@ -5,7 +5,6 @@ import type { Say } from "../faults/report.ts";
 import { containerNodeOptions } from "../harness/processes/container-heap.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 
@@ -13,8 +12,6 @@ export interface AttackStackOptions {
   workers?: number;
   /** Whether payments are enabled, with a stub of Stripe. */
   payments?: boolean;
-  /** Whether the processes reach Redis through a proxy. */
-  proxiedRedis?: boolean;
   /** More settings for every process. */
   settings?: Record<string, string>;
 }
@@ -27,38 +24,34 @@ export class AttackStack {
   readonly service: Service;
   readonly provider: SerperStub;
   readonly stripe: StripeStub;
-  readonly redisProxy: Proxy;
   /** Well-behaved callers, on their own connections. */
   readonly callers = new Callers();
   readonly say: Say;
 
-  private constructor(parts: Pick<AttackStack, "service" | "provider" | "stripe" | "redisProxy" | "say">) {
+  private constructor(parts: Pick<AttackStack, "service" | "provider" | "stripe" | "say">) {
     this.service = parts.service;
     this.provider = parts.provider;
     this.stripe = parts.stripe;
-    this.redisProxy = parts.redisProxy;
     this.say = parts.say;
   }
 
   static async open(servers: ScenarioServers, options: AttackStackOptions = {}): Promise<AttackStack> {
     const { postgresUrl, say, startRedis: start = startRedis } = servers;
-    const { workers = 1, payments = false, proxiedRedis = false, settings } = options;
+    const { workers = 1, payments = false, settings } = options;
     const [database, redis, provider, stripe] = await Promise.all([
       freshDatabaseIn(postgresUrl),
       start(),
       startSerperStub(),
       StripeStub.start(),
     ]);
-    const redisProxy = await startProxy(redis.url);
     const environment = {
       NODE_OPTIONS: containerNodeOptions,
       ...provider.settings,
       ...(payments && stripe.environment),
-      ...(proxiedRedis && { REDIS_URL: redisProxy.url }),
       ...settings,
     };
     const service = await Service.start({ workers, environment, servers: { database, redis } });
-    return new AttackStack({ service, provider, stripe, redisProxy, say });
+    return new AttackStack({ service, provider, stripe, say });
   }
 
   get api(): Api {
@@ -74,7 +67,7 @@ export class AttackStack {
   async close(): Promise<void> {
     await this.callers.close();
     await this.service.stop();
-    await Promise.all([this.provider.close(), this.stripe.close(), this.redisProxy.close()]);
+    await Promise.all([this.provider.close(), this.stripe.close()]);
   }
 }
 

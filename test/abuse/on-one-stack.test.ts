@@ -1,15 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { attacks } from "./all.ts";
 import { AttackStack } from "./attack-stack.ts";
-import { openDoors } from "./open-doors.ts";
 import { attackServers, notHeld, onOneService, strike } from "./quick.ts";
 
 /** An attacker gets nothing for free and stops no other caller: the attacks that leave the service as it was. */
 
 let stack: AttackStack;
 beforeAll(async () => {
-  const settings = { TRUSTED_PROXIES: "1", ...openDoors };
-  stack = await AttackStack.open(attackServers(), { workers: 2, payments: true, settings });
+  stack = await AttackStack.open(attackServers(), { workers: 2 });
 });
 afterAll(() => stack.close());
 

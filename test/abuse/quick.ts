@@ -15,7 +15,6 @@ const namesOnOwnServices = new Set([
   "crowded-fixed-limit",
   "full-redis",
   "full-strength",
-  "half-open-inbox",
   "huge-pages",
   "unread-answers",
   "unread-streams",

@@ -181,6 +181,21 @@ test("under a key a repeat of a paid search is answered at the limit, and a new 
   expect((await service.search(token, body, { key: "new" })).status).toBe(402);
 });
 
+test("searches that run while the limits are lowered to 0 are answered and paid, and a new one is refused", async () => {
+  const { organizationId, token, tokenId } = await service.organization(spare);
+  await limited(organizationId, { dayMils: 100 * priceMils });
+  const running = [{}, { key: "lowered" }].map((options, at) =>
+    service.search(token, { keyword: `sandbox:slow=1500 lowered ${at}` }, options),
+  );
+  await service.until(async () => (await service.holdsOf(organizationId)).open === 2);
+  await limited(organizationId, { dayMils: 0 });
+  await limitedToken(tokenId, { monthMils: 0 });
+  expect((await Promise.all(running)).map(({ status }) => status)).toEqual([200, 200]);
+  await service.rest();
+  expect(await chargedMils(organizationId)).toBe(2 * priceMils);
+  await service.until(async () => (await service.search(token, { keyword: "at 0" })).status === 402);
+});
+
 test("the books are whole after all of it", async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });

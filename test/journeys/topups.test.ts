@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 import { Service } from "../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
-import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
+import { acknowledged, sendEvent, unsigned } from "../harness/clients/topups.ts";
 
 /** Payments while processes and connections fail. Stripe repeats an event until it is acknowledged. */
 
@@ -64,11 +64,12 @@ test("when the connection breaks around the commit of a grant, the repeated even
   }
 });
 
-test("an event that arrives while Postgres is unreachable is not acknowledged, and is credited when Stripe repeats it", async () => {
+test("an event that arrives while Postgres is unreachable is not acknowledged, and is credited when Stripe repeats it; a forged one is refused", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 0 });
   const event = eventOf(stub.paid(organizationId, 1_000));
   postgres.cut();
   expect((await sendEvent(service, event)).status).toBe(503);
+  expect(await sendEvent(service, event, { signature: "t=1,v1=0" })).toMatchObject(unsigned);
   postgres.mend();
   await service.until(async () => (await sendEvent(service, event)).status === 200);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(10_000);

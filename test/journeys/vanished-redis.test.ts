@@ -54,11 +54,11 @@ test("every connection notices it, readiness tells, and searches are answered ag
   expect([api.hasEnded, worker.hasEnded]).toEqual([false, false]);
 });
 
-test.each(["serpmill-worker-queue", "serpmill-worker-takes"])(
-  "a search that is enqueued while only the worker's connection %s is silent is answered",
+test.each(["serpmill-worker-queue", "serpmill-worker-takes", "serpmill-api-inbox"])(
+  "a search that is enqueued while only the connection %s is silent is answered",
   async (connection) => {
     proxy.replaceHost(connection);
-    expect((await search(`worker ${connection}`)).status).toBe(200);
+    expect((await search(`without ${connection}`)).status).toBe(200);
   },
 );
 

@@ -1,8 +1,5 @@
 import { responsesIn } from "../callers/responses.ts";
 
-/** The request ids of the answers that a caller can use. */
-export const usableCopies = (received: Buffer): Set<string> => new Set(usableAnswers(received).keys());
-
 /**
  * The text of each answer that a caller can use, by its request id: an answer that arrived whole, wherever it is in the received
  * bytes. A caller who cheats takes the first whole copy from a response that never ended.

@@ -3,7 +3,7 @@ import { Repeats } from "../../../api/doors/doors.ts";
 import { PaidAnswers } from "../../../api/search/idempotency.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
-import { Exposition } from "../../harness/assertions/metrics.ts";
+import { Exposition, unpaidCalls } from "../../harness/assertions/metrics.ts";
 import { callerWith } from "../../harness/fixtures/caller.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
@@ -22,12 +22,14 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([service.stop(), stub.close()]));
 
-const ask = ({ token }: Organization, q: string, api = 0, signal?: AbortSignal) =>
-  service.send(`/searxng/search?${new URLSearchParams({ q, format: "json" }).toString()}`, {
+const send = ({ token }: Organization, fields: string, api: number, signal?: AbortSignal) =>
+  service.send(`/searxng/search?${fields}`, {
     api,
     headers: { authorization: `Bearer ${token}` },
     ...(signal && { signal }),
   });
+const ask = (payer: Organization, q: string, api = 0, signal?: AbortSignal) =>
+  send(payer, new URLSearchParams({ q, format: "json" }).toString(), api, signal);
 
 const chargesOf = async ({ organizationId }: Organization) =>
   (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
@@ -86,6 +88,7 @@ test("a client that hangs up and never repeats has paid", async () => {
   release();
   await service.until(async () => (await openOf(payer)) === 0);
   expect(await chargesOf(payer)).toBe(1);
+  expect(await unpaidCalls(service)).toBe(0);
 });
 
 test("a search that fails after the client's patience costs nothing, and a retry searches again", async () => {
@@ -108,9 +111,18 @@ test("the same search by another token is another search, and so is another sear
   expect([await chargesOf(payer), await chargesOf(other)]).toEqual([2, 1]);
 });
 
-test("searches sent together by one token are one search, whichever API takes them", async () => {
+const spellings = [
+  "q=all+together&format=json",
+  "format=json&q=all%20together",
+  "q=+all+together+&format=json",
+  "q=all+together&format=json&language=all",
+  "q=all+together&format=json&language=EN",
+  "q=all+together&format=json&pageno=1&engines=google",
+];
+
+test("searches sent together by one token are one search, whichever API takes them and however they are spelled", async () => {
   const payer = await service.organization();
-  const answers = await Promise.all([0, 1, 0, 1].map((api) => ask(payer, "together", api)));
+  const answers = await Promise.all(spellings.map((fields, at) => send(payer, fields, at % 2)));
   expect(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size).toBe(1);
   expect(await chargesOf(payer)).toBe(1);
 });
