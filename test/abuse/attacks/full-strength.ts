@@ -5,7 +5,7 @@ import { startGuardedProcess } from "../../../local/guarded-process.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { quantile } from "../../faults/scenarios/statistics.ts";
 import { delayed } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
+import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import type { AttackerOrder } from "../full-strength/attacker.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
@@ -21,30 +21,29 @@ const grownBytesMax = 250 * 1_048_576;
 const startsMs = 3_000;
 const warmUpMs = 2_000;
 const quietMs = 30_000;
-const attackedMs: Record<Strength, number> = { quick: 4_000, full: 60_000 };
+const attackedMs = 60_000;
 
 /** One attacker does everything at once, beside honest organizations. */
 export const fullStrength: Attack = {
   name: "full-strength",
   tried: `one process attacks in every way at full speed beside ${organizationsCount} honest organizations, ${perSecond} searches a second`,
   stack: { payments: true },
-  run: async (stack, strength) => {
+  run: async (stack) => {
     const { service, provider } = stack;
     provider.otherwise = delayed(providerMs);
     const load = { organizations: await honestOrganizations(stack, organizationsCount), perSecond };
     const first = await honestBeside(stack, load, () => sleep(warmUpMs));
-    // A quick attack judges no times.
-    const quiet = strength === "full" ? await honestBeside(stack, load, () => sleep(quietMs)) : [];
+    const quiet = await honestBeside(stack, load, () => sleep(quietMs));
     const [rich, poor] = [await service.organization({ plan: "free" }), await service.organization({ creditMils: 0 })];
     const memory = await followMemory(stack);
     const attacked = await honestBeside(stack, load, async () => {
       const stop = await startAttacker({ url: stack.apiUrl, rich: rich.token, poor: poor.token });
-      await sleep(attackedMs[strength]);
+      await sleep(attackedMs);
       stack.say(`the attacker's requests: ${await stop()}`);
     });
     return [
       judgeHonest(attacked),
-      ...(strength === "full" ? [judgeWaits(quiet, afterStart(attacked))] : []),
+      judgeWaits(quiet, afterStart(attacked)),
       await memory.judge(),
       await judgeCharges(
         stack,

@@ -2,7 +2,7 @@ import { countCharges } from "../../faults/audit/accounts.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import type { Reply } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
+import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
 import { toolCallBytes } from "../callers/requests.ts";
@@ -17,8 +17,8 @@ const answerBytesMax = 2 * mib;
 const copyBytesMax = 1 * mib;
 const answerMsMax = 60_000;
 const pageBytes = 3.9 * mib;
-const inFlight: Record<Strength, number> = { quick: 2, full: 16 };
-const leftUnread: Record<Strength, number> = { quick: 8, full: 100 };
+const inFlight = 16;
+const leftUnread = 100;
 
 type Over = "REST" | "MCP";
 
@@ -27,7 +27,7 @@ export const hugePages: Attack = {
   name: "huge-pages",
   tried:
     "searches of depth 100 over REST and MCP at once, with pages of 3.9 MB from the provider; then 100 answers over MCP unread",
-  run: async (stack, strength) => {
+  run: async (stack) => {
     const { service } = stack;
     const [worker] = service.workers;
     if (!worker) throw new Error("there is no worker");
@@ -38,12 +38,12 @@ export const hugePages: Attack = {
     const answers: HugeAnswer[] = [];
     const honestAnswers = await honestBeside(stack, honest, async () => {
       for (const over of ["REST", "MCP"] as const) {
-        const asked = Array.from({ length: inFlight[strength] }, (_, n) =>
+        const asked = Array.from({ length: inFlight }, (_, n) =>
           search(stack, payer.token, { over, keyword: `huge ${over} ${n}` }),
         );
         answers.push(...(await Promise.all(asked)));
       }
-      await leaveUnread(stack, leftUnread[strength]);
+      await leaveUnread(stack, leftUnread);
     });
     await service.rest();
     const paid = await countCharges(service.database, payer.organizationId);
