@@ -109,10 +109,7 @@ test("an unknown option is named, with the help, and starts nothing", async () =
 test.each([
   ["Starting Serpmill", {}],
   ["… Postgres    starting", { DATABASE_URL: "" }],
-  ["… Redis       starting", { REDIS_URL: "" }],
-  ["… Migrations", {}],
   ["… API         starting", {}],
-  ["… API, worker waiting", {}],
   ["… Token", {}],
 ])("Ctrl-C is answered in the phase %j, with exit code 0", async (phase, settings) => {
   const started = await start(`phase ${phase.slice(2, 14).trim()}`, settings);

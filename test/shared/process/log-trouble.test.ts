@@ -63,7 +63,6 @@ test.each([
     settings: { DATABASE_URL: `postgres://${closedPort}/x` },
     seen: /a step of maintenance failed/,
   },
-  { kind: "api", trouble: "with a port that does not exist", settings: { API_PORT: "65536" }, seen: /^These settings/ },
 ])("each line of the $kind $trouble is JSON", async ({ kind, settings, seen }) => {
   const process = start(kind, settings);
   await service.until(async () => process.lines.some(({ msg = "" }) => seen.test(msg)));
