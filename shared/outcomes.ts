@@ -5,7 +5,6 @@ export const plainAdmissions = [
   "stored_answer",
   "completed",
   "key_reused",
-  "balance_missing",
   "shed",
   "limited",
   "concurrency_limited",

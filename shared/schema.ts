@@ -4,7 +4,10 @@ import { z } from "zod";
 
 export const natural = z.int().min(0);
 
-/** A list, of which only one element more than it may have is read: an error would name each of the thousands that a caller can send. */
+/**
+ * A list that refuses more than `max` elements. Only one more is read: an error would name each of the thousands that a caller can
+ * send.
+ */
 export const readUpTo = <List extends z.ZodType>(max: number, list: List) =>
   z.preprocess((sent) => (Array.isArray(sent) ? sent.slice(0, max + 1) : sent), list);
 

@@ -126,7 +126,7 @@ export class AdmissionControl {
         case "unpaid_calls":
           throw RateLimited.byPlan("unpaid_calls", caller.plan, admission.window, admission.retryAfterMs);
         case "balance_missing":
-          await fromPostgres(request, this.#credit.copy(caller));
+          await fromPostgres(request, this.#credit.copy(caller, admission.version));
           break;
         case "insufficient_credit":
         case "spending_limit":

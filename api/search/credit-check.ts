@@ -4,7 +4,7 @@ import { type LimitName, limitDetails, spentIn } from "../../shared/credits/limi
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import { type Credit, readCredit } from "../../shared/credits/ledger.ts";
 import { suspectCopy } from "../../shared/credits/ledger-gaps.ts";
-import { readStoredBalances, storeBalance } from "../../shared/credits/stored-balances.ts";
+import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
@@ -55,20 +55,20 @@ export class CreditCheck {
 
   /**
    * Copies what Postgres has of the caller's credit to Redis, which has lost it. All searches of a token that need it at the
-   * same time share one copy: with limits, each reversal makes one necessary. @throws {CallerError} `unavailable`
+   * same time share one copy: with limits, each reversal makes one necessary.
+   * @param version of the balance that Redis has without what was spent; 0 if it has none.
+   * @throws {CallerError} `unavailable`
    */
-  copy(caller: Payer & Pick<Caller, "limits">): Promise<void> {
+  copy(caller: Payer & Pick<Caller, "limits">, version: number): Promise<void> {
     const { organizationId, tokenId } = caller;
     const name = `${organizationId} ${tokenId}`;
-    const copying = this.#copies.get(name) ?? this.#copy(caller).finally(() => this.#copies.delete(name));
+    const copying = this.#copies.get(name) ?? this.#copy(caller, version).finally(() => this.#copies.delete(name));
     this.#copies.set(name, copying);
     return copying;
   }
 
-  async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">): Promise<void> {
-    // A copy without what was spent is as good as none.
-    const stored = await orRedisUnavailable(readStoredBalances(this.#parts.redis, [organizationId]));
-    const credit = await this.#readCredit(organizationId, stored.get(organizationId)?.version, { tokenId });
+  async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">, version: number): Promise<void> {
+    const credit = await this.#readCredit(organizationId, version, { tokenId });
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
     // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.
     const isKnown = (!limits?.organization || credit.balance.spending) && (!limits?.token || credit.token);
@@ -131,12 +131,12 @@ export class CreditCheck {
    */
   async #readCredit(
     organizationId: string,
-    seenVersion: number | undefined,
+    seenVersion: number,
     of: { tokenId: string; requestIds?: string[] },
   ): Promise<Credit | undefined> {
     const { redis, database } = this.#parts;
     const credit = await orPostgresUnavailable(readCredit(database, organizationId, of));
-    if (!credit || seenVersion === undefined || credit.balance.version >= seenVersion) return credit;
+    if (!credit || credit.balance.version >= seenVersion) return credit;
     await orRedisUnavailable(suspectCopy(redis, organizationId, seenVersion, credit.balance));
     throw unavailable("balance_unreadable");
   }

@@ -16,7 +16,8 @@
 --   stored_answer: Postgres has the answer                      completed: meanwhile; look for the answer in Postgres
 --   insufficient_credit: available, held, version of the balance
 --   spending_limit: organization or token, day or month, spent, held, version of the balance
---   key_reused, balance_missing, shed, limited, concurrency_limited: nothing more
+--   balance_missing: version of the balance (0 without one), whose spending is missing
+--   key_reused, shed, limited, concurrency_limited: nothing more
 local balance, holds, window, record, index, organizationLevel, tokenLevel, tokens, organizations = unpack(KEYS)
 local id, price, fingerprint = ARGV[1], tonumber(ARGV[2]), ARGV[7]
 local limit, windowMs = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -36,7 +37,7 @@ local open = math.max(0, redis.call('HLEN', holds) - 1)
 if ARGV[9] ~= '' and open >= tonumber(ARGV[9]) then return {'shed', used, leftMs} end
 
 local copy = redis.call('HMGET', balance, 'balance', 'version', 'spent')
-if not copy[1] then return {'balance_missing', used, leftMs} end
+if not copy[1] then return {'balance_missing', used, leftMs, 0} end
 local held = tonumber(redis.call('HGET', holds, 'held')) or 0
 local available = tonumber(copy[1]) - held
 -- The balance of a batch can arrive before its holds are dropped. A search for 0 mils is admitted even then.
@@ -44,14 +45,14 @@ if price > 0 and available < price then return {'insufficient_credit', used, lef
 local dayLimit, monthLimit, token, tokenDayLimit, tokenMonthLimit = unpack(ARGV, 13)
 if price > 0 and dayLimit and dayLimit .. monthLimit ~= '' then
   local version, dayMils, monthMils = readSpending(copy[3])
-  if version ~= copy[2] then return {'balance_missing', used, leftMs} end
+  if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end
   local period, spent = limitReached(dayMils, monthMils, held + price, dayLimit, monthLimit)
   if period then return {'spending_limit', used, leftMs, 'organization', period, spent, held, copy[2]} end
 end
 if price > 0 and token and token ~= '' then
   local kept = redis.call('HMGET', tokens, token, 'held:' .. token)
   local version, dayMils, monthMils = readSpending(kept[1])
-  if not version then return {'balance_missing', used, leftMs} end
+  if not version then return {'balance_missing', used, leftMs, copy[2]} end
   local tokenHeld = tonumber(kept[2]) or 0
   local period, spent = limitReached(dayMils, monthMils, tokenHeld + price, tokenDayLimit, tokenMonthLimit)
   if period then return {'spending_limit', used, leftMs, 'token', period, spent, tokenHeld, copy[2]} end

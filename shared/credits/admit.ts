@@ -42,6 +42,7 @@ const admissionReply = z.union([
     count,
   ]),
   z.tuple([z.literal("unpaid_calls"), ...window, count]),
+  z.tuple([z.literal("balance_missing"), ...window, count]),
   z.tuple([z.enum(plainAdmissions), ...window]),
 ]);
 
@@ -55,6 +56,7 @@ export type Admission = { window: RateWindow } & (
   | ({ outcome: "held"; deadlineAtMs: number; remainingMils: number } & OpenSearches)
   | { outcome: "waiting"; requestId: string }
   | { outcome: "unpaid_calls"; retryAfterMs: number }
+  | { outcome: "balance_missing"; version: number }
   | { outcome: "insufficient_credit"; availableMils: number; heldMils: number; version: number }
   | { outcome: "spending_limit"; limit: LimitName; spentMils: number; heldMils: number; version: number }
   | { outcome: (typeof plainAdmissions)[number] }
@@ -144,6 +146,8 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
     }
     case "unpaid_calls":
       return { ...state, outcome: "unpaid_calls", retryAfterMs: reply[3] };
+    case "balance_missing":
+      return { ...state, outcome: "balance_missing", version: reply[3] };
     default:
       return { ...state, outcome: reply[0] };
   }

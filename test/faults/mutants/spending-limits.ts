@@ -32,7 +32,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
       inScript(
         "admit.lua",
         replace(
-          "if version ~= copy[2] then return {'balance_missing', used, leftMs} end",
+          "if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end",
           "if version ~= copy[2] then dayMils, monthMils = 0, 0 end",
         ),
       ),

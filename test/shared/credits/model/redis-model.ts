@@ -57,7 +57,7 @@ function overLimit(redis: RedisModel, limits: PayerLimits | undefined, priceMils
     if (!own) continue;
     const tokenId = limits.token?.tokenId ?? "";
     const spending = scope === "token" ? redis.tokens.get(tokenId)?.spending : redis.balance?.spending;
-    if (spending === undefined) return { outcome: "balance_missing" };
+    if (spending === undefined) return { outcome: "balance_missing", version };
     const heldMils = scope === "token" ? tokenHeldMilsOf(redis, tokenId) : heldMilsOf(redis);
     const spentMils = milsIn(spending);
     const exceeds = (limit = Number.POSITIVE_INFINITY) => spentMils + heldMils + priceMils > limit;
@@ -90,7 +90,7 @@ export function admitInModel(
     return { outcome: "waiting", requestId: record.requestId };
   }
   if (shed) return { outcome: "shed" };
-  if (!redis.balance) return { outcome: "balance_missing" };
+  if (!redis.balance) return { outcome: "balance_missing", version: 0 };
   const heldMils = heldMilsOf(redis);
   const availableMils = redis.balance.balanceMils - heldMils;
   if (priceMils > 0 && availableMils < priceMils)
