@@ -34,7 +34,10 @@ export const firecrawl: Door = {
       excludeDomains: domainList,
       sources: readUpTo(
         1,
-        z.array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly).nullish(),
+        z
+          .array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly)
+          .max(1, webOnly)
+          .nullish(),
       ),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
