@@ -9,9 +9,13 @@ import { listen } from "../harness/stubs/listen.ts";
 
 /** What the Python client promises apart from its repeats, which the conformance tests cover. */
 
+const runMsMax = 120_000;
 const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
 const open: { close: () => Promise<void> }[] = [];
 afterAll(() => Promise.all(open.map((server) => server.close())));
+
+/** Runs a program, and kills it in the end if it does not end by itself. */
+const runPython = (...args: string[]) => promisify(execFile)(pythonPath, ["-B", "-c", ...args], { timeout: runMsMax });
 
 const cancelling = `
 import asyncio, sys
@@ -44,7 +48,7 @@ test.skipIf(withoutPython !== "")(
       if (held.push(response) === 2) areHeld();
     });
     open.push(server);
-    const running = promisify(execFile)(pythonPath, ["-B", "-c", cancelling, server.url, source]);
+    const running = runPython(cancelling, server.url, source);
     await twoHeld;
     const closed = held.map((response) => once(response, "close"));
     running.child.stdin?.end("stop\n");
@@ -77,7 +81,7 @@ test.skipIf(withoutPython !== "")(
   async () => {
     const server = await listen((_, response) => void response.end('{"results":[]}'));
     open.push(server);
-    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", fallingBack, server.url, source]);
+    const { stdout } = await runPython(fallingBack, server.url, source);
     expect(stdout).toBe("1\n");
   },
 );
@@ -102,7 +106,7 @@ test.skipIf(withoutPython !== "")(
       response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
     });
     open.push(server);
-    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", many, server.url, source]);
+    const { stdout } = await runPython(many, server.url, source);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
       "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",
@@ -150,7 +154,7 @@ test.skipIf(withoutPython !== "").each(["source", "key"])(
       void first.then((held) => held.end('{"results":[]}'));
     });
     open.push(server);
-    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", failing, server.url, source, from]);
+    const { stdout } = await runPython(failing, server.url, source, from);
     expect(stdout).toBe("0 True\nlost the list\n");
   },
 );
@@ -180,7 +184,7 @@ test.skipIf(withoutPython !== "")(
       setTimeout(() => response.writeHead(401).end(refusal), 300);
     });
     open.push(server);
-    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", stopping, server.url, source]);
+    const { stdout } = await runPython(stopping, server.url, source);
     const [first, second, raised, ...rest] = stdout.trimEnd().split("\n");
     expect(new Set([first, second])).toEqual(new Set(["answered", "unauthenticated"]));
     expect([raised, rest, held.length]).toEqual(["unauthenticated", [], 2]);
@@ -217,7 +221,7 @@ for attempt in (
 test.skipIf(withoutPython !== "")(
   `what no request can carry is refused at once, and what was not sent is not charged${withoutPython}`,
   async () => {
-    const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", refused, source]);
+    const { stdout } = await runPython(refused, source);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
@@ -244,6 +248,6 @@ except SerpmillError as error:
 test.skipIf(withoutPython !== "")(`a malformed answer is a lost reply with its key${withoutPython}`, async () => {
   const server = await listen((_, response) => response.end("[".repeat(100_000)));
   open.push(server);
-  const { stdout } = await promisify(execFile)(pythonPath, ["-B", "-c", malformed, server.url, source]);
+  const { stdout } = await runPython(malformed, server.url, source);
   expect(stdout).toBe("lost_reply True mine\n");
 });
