@@ -1,7 +1,7 @@
 import type { CallerError } from "../../shared/errors.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 
-/** With these only a search is refused whose key has neither paid nor is running. With another one it may have run. */
+/** With these no search has run for the call. With another one it may have. */
 const refusedBefore = new Set<unknown>(["no_workers", "queue_too_long", "shutting_down", "token_lookups_full"]);
 const unlessKept =
   "Nothing was charged, unless the call had an idempotency key: then the retry needs the same key, under which its answer may be kept.";

@@ -40,7 +40,7 @@ function parse(text: string): unknown {
   }
 }
 
-// With these the API refuses only a search whose key has neither paid nor is running. With another one it may have run.
+// With these the API has run no search for this request. With another one it may have.
 const refusedBefore = new Set(["no_workers", "queue_too_long", "shutting_down", "token_lookups_full"]);
 
 /** What an error says about a repeat, and about the charge. */

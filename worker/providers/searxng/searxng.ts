@@ -90,9 +90,9 @@ function toForm({ keyword, language, location }: Query, pageNumber: number, engi
 }
 
 function readPage({ status, body }: PageAnswer, engines: EngineNames): Page | Failure {
-  // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
-  // A keyword of nothing but prefixes leaves it no query.
+  // A keyword of nothing but prefixes leaves no query.
   if (status === 400 && body.includes('"No query"')) return { failure: "query_refused" };
+  // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
   if (status !== 200) return { failure: failureOfHttpStatus(status) };
   const json = parseJson(body);
   const read = resultsPageSchema.safeParse(json);

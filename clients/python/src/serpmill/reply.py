@@ -13,7 +13,7 @@ from .errors import SerpmillError, error_of
 
 Answer = TypeVar("Answer")
 
-# With these the API refuses only a search whose key has neither paid nor is running. With another one it may have run.
+# With these the API has run no search for this request. With another one it may have.
 _refused_before = {"no_workers", "queue_too_long", "shutting_down", "token_lookups_full"}
 
 
