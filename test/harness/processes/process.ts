@@ -22,6 +22,7 @@ export class RunningProcess {
   readonly lines: LogLine[] = [];
   readonly child: ChildProcess;
   #stderr = "";
+  #hasEnded = false;
   readonly #watchers = new Set<() => void>();
 
   /**
@@ -49,8 +50,10 @@ export class RunningProcess {
       this.lines.push(readLine(text));
       for (const watch of this.#watchers) watch();
     });
-    this.child.once("exit", () => {
-      dismissGuard();
+    this.child.once("exit", dismissGuard);
+    // After its exit, and after its last line was read.
+    this.child.once("close", () => {
+      this.#hasEnded = true;
       for (const watch of this.#watchers) watch();
     });
   }
@@ -67,7 +70,7 @@ export class RunningProcess {
   }
 
   get hasEnded(): boolean {
-    return this.child.exitCode !== null || this.child.signalCode !== null;
+    return this.#hasEnded;
   }
 
   /** The lines that the process logged as errors. */
@@ -89,7 +92,7 @@ export class RunningProcess {
     const timer = setTimeout(() => this.child.kill("SIGKILL"), stopTimeoutMs);
     this.child.kill("SIGCONT");
     this.child.kill(signal);
-    await once(this.child, "exit");
+    await once(this.child, "close");
     clearTimeout(timer);
     return this.child.exitCode;
   }
@@ -98,7 +101,7 @@ export class RunningProcess {
   async destroy(): Promise<void> {
     if (this.hasEnded) return;
     this.child.kill("SIGKILL");
-    await once(this.child, "exit");
+    await once(this.child, "close");
   }
 
   /** @returns false at the timeout. */
