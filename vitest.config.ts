@@ -20,6 +20,7 @@ class LongestFirst extends BaseSequencer {
     const sorted = await super.sort(specifications);
     const rank = ({ moduleId }: TestSpecification) =>
       [
+        /\/(shots\/pages|account-tasks|deploy-rules)\.test\.ts$/,
         /\/test\/(faults|abuse|drill)\//,
         /\/(bad-inputs\/pages|clients\/conformance|doors\/clients|mcp\/delivery|local\/start|commands\/(audit|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
         /\/test\/journeys\//,
@@ -61,7 +62,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "long", include: files.long, globalSetup, maxWorkers: 2, sequence: { groupOrder: 2 } },
+        test: { name: "long", include: files.long, globalSetup, maxWorkers: 4, sequence: { groupOrder: 2 } },
       },
     ],
   },
