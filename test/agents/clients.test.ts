@@ -1,11 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { newToken } from "../../api/tokens/tokens.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { run } from "../harness/processes/run.ts";
-import type { Organization, Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** The clients that agents are built with, each in a process of its own. */
@@ -13,17 +12,11 @@ import { usualService } from "../harness/processes/usual-stack.ts";
 const toolNames = ["serp.search", "usage.get", "serp_search", "usage_get"];
 const keywords = ["coffee", "garden pump", "tea"];
 
-let service: Service;
-let organization: Organization;
-let folder: string;
+const service = await usualService();
 /** Lines that the API logged at its start, about its own settings. */
-let startLines: number;
-beforeAll(async () => {
-  service = await usualService();
-  startLines = service.apis[0]?.lines.length ?? 0;
-  organization = await service.organization({ terms: endlessWindow });
-  folder = await mkdtemp(join(tmpdir(), "serpmill-clients-"));
-});
+const startLines = service.apis[0]?.lines.length ?? 0;
+const organization = await service.organization({ terms: endlessWindow });
+const folder = await mkdtemp(join(tmpdir(), "serpmill-clients-"));
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });

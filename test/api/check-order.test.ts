@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Scope } from "../../shared/organizations/organizations.ts";
 import { issueToken, revokeToken } from "../../api/tokens/tokens.ts";
 import {
@@ -9,17 +9,14 @@ import {
   type Refusal,
   refusalIn,
 } from "../harness/fixtures/refusals.ts";
-import type { Organization, Service } from "../harness/processes/service.ts";
+import type { Organization } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** The order of the checks: the first check that fails determines the error, and later steps change nothing. */
 
 const key = "paid";
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 const steps = ["identity", "scope", "request", "engine", "plan", "credits", "in flight", "rate limit"] as const;
 type Step = (typeof steps)[number];

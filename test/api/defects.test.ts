@@ -1,16 +1,13 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { refusalIn } from "../harness/fixtures/refusals.ts";
-import type { Answer, Organization, Service } from "../harness/processes/service.ts";
+import type { Answer, Organization } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
 /** A defect is a 500 and an error in the log, and never looks like a Postgres or Redis that is away. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 const logged = ({ body }: Answer) =>
   service.until(async () =>

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { crc32 } from "node:zlib";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openAuthentication } from "../../api/identify.ts";
 import { readConfig } from "../../shared/config.ts";
 import { openLog } from "../../shared/log.ts";
@@ -12,14 +12,10 @@ import { issueToken, newToken } from "../../api/tokens/tokens.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { refusalIn } from "../harness/fixtures/refusals.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 const log = openLog({ name: "test", level: "silent" });
-let service: Service;
-beforeAll(async () => {
-  service = await usualService({ apis: 2 });
-});
+const service = await usualService({ apis: 2 });
 
 // The contract: a revocation takes effect in every process within this time.
 const revokedWithinMs = 2_000;

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import {
   AbortedError,
   BadRequestError,
@@ -19,12 +19,8 @@ import { listen } from "../harness/stubs/listen.ts";
 
 /** What the TypeScript client promises apart from its repeats, which the conformance tests cover. */
 
-let service: Service;
-let baseURL: string;
-beforeAll(async () => {
-  service = await usualService();
-  baseURL = service.apis[0]?.url ?? "";
-});
+const service = await usualService();
+const baseURL = service.apis[0]?.url ?? "";
 const open: { close: () => Promise<void> }[] = [];
 afterAll(() => Promise.all(open.map((server) => server.close())));
 

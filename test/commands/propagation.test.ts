@@ -1,18 +1,14 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Operator } from "../harness/processes/operator.ts";
-import type { Answer, Service } from "../harness/processes/service.ts";
+import type { Answer } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** A running API applies what an operator changes. */
 
 const propagationMs = 2_000;
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await usualService();
-  operator = new Operator(service);
-});
+const service = await usualService();
+const operator = new Operator(service);
 
 const search = (token: string) => service.search(token, { keyword: "tea" });
 const within2s = (isTrue: () => Promise<boolean>) => service.until(isTrue, propagationMs);

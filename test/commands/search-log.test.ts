@@ -1,21 +1,16 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import type { RefundReason } from "../../shared/outcomes.ts";
 import { newId } from "../../shared/ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** `search show` and `search failures`. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await usualService();
-  operator = new Operator(service);
-});
+const service = await usualService();
+const operator = new Operator(service);
 
 const idOf = ({ headers }: { headers: Headers }) => headers.get("x-request-id") ?? "";
 

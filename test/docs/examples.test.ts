@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { isDeepStrictEqual, promisify } from "node:util";
-import { beforeAll, expect, test } from "vitest";
-import type { Service } from "../harness/processes/service.ts";
+import { expect, test } from "vitest";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { type Page, pages } from "./markdown.ts";
 
@@ -18,10 +17,7 @@ const varying = new Set(["requestId", "orgId", "token", "tokenId", "organization
 
 const withExamples = pages.filter(({ blocks }) => blocks.some(({ info }) => info === "sh runnable"));
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 test("the README and the page about the API have examples that are run", () => {
   expect(withExamples.map(({ path }) => path)).toEqual(expect.arrayContaining(["README.md", "docs/api.md"]));

@@ -3,13 +3,11 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
+import { afterAll, expect, test } from "vitest";
+import { packTypescript } from "../harness/clients/packed-typescript.ts";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { compileCache } from "../harness/processes/compile-cache.ts";
-import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
-import type { Listening } from "../harness/stubs/listen.ts";
 import { startOpenAiStub } from "../harness/stubs/openai-stub.ts";
 import { pages } from "./markdown.ts";
 
@@ -32,21 +30,16 @@ const programs = pages.flatMap(({ path, blocks }) =>
 );
 type Program = (typeof programs)[number];
 
-let service: Service;
-let packed: PackedTypescript;
-let openai: Listening;
-beforeAll(async () => {
-  [service, packed, openai] = await Promise.all([
-    usualService(),
-    packTypescript(),
-    startOpenAiStub("best coffee beans"),
-  ]);
-  for (const name of libraries) {
-    const installed = join(packed.folder, "node_modules", name);
-    await mkdir(dirname(installed), { recursive: true });
-    await symlink(join(checkout, "node_modules", name), installed);
-  }
-});
+const [service, packed, openai] = await Promise.all([
+  usualService(),
+  packTypescript(),
+  startOpenAiStub("best coffee beans"),
+]);
+for (const name of libraries) {
+  const installed = join(packed.folder, "node_modules", name);
+  await mkdir(dirname(installed), { recursive: true });
+  await symlink(join(checkout, "node_modules", name), installed);
+}
 afterAll(async () => {
   packed.remove();
   await openai.close();

@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { aboutTheApi } from "../../api/docs/openapi-descriptions.ts";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
@@ -38,10 +38,7 @@ const programs = {
 };
 const hasRequests = pythonPath !== "" && spawnSync(pythonPath, ["-c", "import requests"]).status === 0;
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 // Those in Python are skipped without its package `requests`.
 const runnable = all.filter(({ lang }) => lang !== "python" || hasRequests);

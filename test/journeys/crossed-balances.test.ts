@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { CreditCheck } from "../../api/search/credit-check.ts";
 import { admit } from "../../shared/credits/admit.ts";
 import { confirmDelivered } from "../../shared/credits/deliveries.ts";
@@ -7,7 +7,6 @@ import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { newId } from "../../shared/ids.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
-import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** Two workers settle at the same time, and the newer balance reaches Redis first: it contains both charges. */
@@ -24,10 +23,7 @@ const plan = {
   operations: [],
 };
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 async function hold(organizationId: string): Promise<string> {
   const requestId = newId("req");

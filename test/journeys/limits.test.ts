@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { changeLimits, type LimitChange } from "../../api/organizations/limits.ts";
@@ -6,7 +6,6 @@ import { issueToken } from "../../api/tokens/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchPatiently } from "../harness/clients/patient-search.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
@@ -15,10 +14,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 const priceMils = 5;
 const spare = { creditMils: 100_000, terms: {} };
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService({ apis: 2 });
-});
+const service = await usualService({ apis: 2 });
 
 const limited = async (organizationId: string, change: LimitChange) => {
   await changeLimits(service.database, "organization", organizationId, change);

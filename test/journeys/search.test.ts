@@ -1,13 +1,10 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { searchResponseBody } from "../../shared/search-answer.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
-import type { Answer, Service } from "../harness/processes/service.ts";
+import type { Answer } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 test("a keyword is answered with ranked results, the query as executed and what it cost", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });

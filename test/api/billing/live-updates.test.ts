@@ -1,22 +1,16 @@
 import { connect } from "node:net";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { revokeToken } from "../../../api/tokens/tokens.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type LiveEvent, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Api, Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The stream of live updates, without a browser. outages.test.ts has its end with its API and with Redis. */
 
-let service: Service;
-let api: Api;
-beforeAll(async () => {
-  service = await usualService();
-  const [first] = service.apis;
-  if (!first) throw new Error("no API");
-  api = first;
-});
+const service = await usualService();
+const [api] = service.apis;
+if (!api) throw new Error("no API");
 
 async function signedIn() {
   const organization = await service.organization();

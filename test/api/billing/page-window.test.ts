@@ -1,16 +1,12 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The window of the billing page, apart from the rate window of REST and MCP. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService({ apis: 2 });
-});
+const service = await usualService({ apis: 2 });
 
 test("if the program has used up its rate window, its payer signs in, reads, exports and follows the account", async () => {
   const organization = await service.organization({ terms: { windowLimit: 1, windowSeconds: 1_000_000 } });

@@ -1,17 +1,13 @@
-import { beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { forgetPageViews, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { accountRoutes } from "../../harness/fixtures/account-routes.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** What a session of a token that only searches may see: the playground and its own searches. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 beforeEach(() => forgetPageViews(service));
 
 /** An organization with a search of its first token, and a colleague who is signed in with a token that only searches. */

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
@@ -11,16 +11,13 @@ import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/back
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 /** What was searched, on the page of the searches, in its CSV, and on the page of one search. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 // No API delivered the past searches, so they are credited back, and the service is at rest for the next file.
 afterAll(async () => {
   await service.age();

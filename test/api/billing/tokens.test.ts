@@ -1,20 +1,16 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readFamilyMember } from "../../../api/tokens/token-family.ts";
 import { hashToken, issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 import { signIn } from "../../harness/clients/page-visitor.ts";
 
 /** The tokens and limits of an organization, as its account creates and changes them. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await usualService({ apis: 2 });
-  operator = new Operator(service);
-});
+const service = await usualService({ apis: 2 });
+const operator = new Operator(service);
 
 /** What a person fills in; the id is new, as in a page that was just opened. */
 const filled = (organization: Organization, fields: Record<string, string> = {}) => ({

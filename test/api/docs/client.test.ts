@@ -3,28 +3,22 @@ import { symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { typescriptTypes, withCompiler } from "../../../clients/typescript-schema.ts";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** Typed clients as callers generate them: openapi-typescript with openapi-fetch, and hey-api. */
 
 const modules = fileURLToPath(new URL("../../../node_modules", import.meta.url));
 
-let service: Service;
-let guarded: GuardedFolder;
-let folder: string;
-beforeAll(async () => {
-  guarded = await GuardedFolder.create("serpmill-client-");
-  folder = guarded.path;
-  await symlink(modules, join(folder, "node_modules"));
-  await writeFile(join(folder, "package.json"), '{"type":"module"}');
-  await generate(openApiDocument());
-  service = await usualService();
-});
+const guarded = await GuardedFolder.create("serpmill-client-");
+const folder = guarded.path;
+await symlink(modules, join(folder, "node_modules"));
+await writeFile(join(folder, "package.json"), '{"type":"module"}');
+await generate(openApiDocument());
+const service = await usualService();
 afterAll(async () => {
   guarded.remove();
 });

@@ -1,20 +1,16 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { helpHeadingOf, helpLinkOf } from "../../../api/http/send-error.ts";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { type ErrorCode, errors } from "../../../shared/errors.ts";
-import type { Answer, Organization, Service } from "../../harness/processes/service.ts";
+import type { Answer } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 
 /** From an error to what it means. page.test.ts follows the link in a browser. */
 
-let service: Service;
-let organization: Organization;
-beforeAll(async () => {
-  service = await usualService();
-  organization = await service.organization({ creditMils: 0 });
-});
+const service = await usualService();
+const organization = await service.organization({ creditMils: 0 });
 
 test("every error code has a section in the reference, which says whether a repeat can succeed", () => {
   const { description } = z.object({ info: z.object({ description: z.string() }) }).parse(openApiDocument()).info;

@@ -1,13 +1,9 @@
-import { beforeAll, expect, test } from "vitest";
-import type { Service } from "../../harness/processes/service.ts";
+import { expect, test } from "vitest";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The files of the API reference and their headers. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 test("the document needs no token, may be cached for a short time, and forbids sniffing", async () => {
   const { status, headers, body } = await service.send("/openapi.json");

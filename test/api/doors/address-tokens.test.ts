@@ -7,7 +7,7 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { Operator } from "../../harness/processes/operator.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { doorHost, usualService } from "../../harness/processes/usual-stack.ts";
 import { startHaproxy, withoutHaproxy } from "../../harness/servers/haproxy.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -16,12 +16,8 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 
 const dayMils = 100;
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await usualService();
-  operator = new Operator(service);
-});
+const service = await usualService();
+const operator = new Operator(service);
 
 const organizationOfDoor = () => service.organization({ scopes: ["door"], dayMils });
 

@@ -1,27 +1,22 @@
-import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
-import type { Answer, Organization, Service } from "../../harness/processes/service.ts";
+import type { Answer, Service } from "../../harness/processes/service.ts";
 import { doorPatience, usualService } from "../../harness/processes/usual-stack.ts";
 import { type DoorClient, doorClients } from "./door-clients.ts";
 
 /** The doors, by clients that others wrote. */
 
-let service: Service;
-let api: string;
-let payer: Organization;
-let addressPayer: Organization;
-beforeAll(async () => {
-  vi.spyOn(console, "log").mockImplementation(() => undefined); // LangChain prints each answer that is an error.
-  service = await usualService();
-  api = service.apis[0]?.url ?? "";
-  payer = await service.organization({ creditMils: 10_000 });
-  addressPayer = await organizationOf({ inAddress: true });
-});
+vi.spyOn(console, "log").mockImplementation(() => undefined); // LangChain prints each answer that is an error.
+const service = await usualService();
+const api = service.apis[0]?.url ?? "";
 
 /** An organization with a token that a client can send, in a header or in the address. */
 const organizationOf = ({ inAddress = false }, options: Parameters<Service["organization"]>[0] = {}) =>
   service.organization({ ...(inAddress && { scopes: ["door"], dayMils: 1_000 }), ...options });
+
+const payer = await service.organization({ creditMils: 10_000 });
+const addressPayer = await organizationOf({ inAddress: true });
 
 /** Sends a JSON body as clients do. */
 async function post(path: string, headers: Record<string, string>, body: unknown): Promise<Answer["body"]> {

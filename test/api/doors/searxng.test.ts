@@ -1,17 +1,12 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
 import { doorHost as host, usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The door `searxng`; its clients are in clients.test.ts. */
 
-let service: Service;
-let payer: Organization;
-beforeAll(async () => {
-  service = await usualService();
-  payer = await service.organization({ creditMils: 10_000 });
-});
+const service = await usualService();
+const payer = await service.organization({ creditMils: 10_000 });
 
 const allOf = (fields: Record<string, string>) => new URLSearchParams({ format: "json", ...fields }).toString();
 

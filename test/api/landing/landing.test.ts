@@ -1,15 +1,11 @@
-import { beforeAll, expect, test } from "vitest";
-import type { Service } from "../../harness/processes/service.ts";
+import { expect, test } from "vitest";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The page at `/`. */
 
 const browsersAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 test("a program gets the 404 of any unknown path at /", async () => {
   for (const accept of ["*/*", "application/json"]) {

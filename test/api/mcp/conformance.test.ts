@@ -1,7 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { runConformance } from "../../harness/assertions/conformance.ts";
-import type { Listening } from "../../harness/stubs/listen.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
 
@@ -10,12 +8,8 @@ import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
  * those prove nothing about this server, even if they pass, and are left out; the other tests of this folder cover it.
  */
 
-let service: Service;
-let proxy: Listening;
-beforeAll(async () => {
-  service = await usualService();
-  proxy = await startTokenProxy(service.apis[0]?.url ?? "", (await service.organization()).token);
-});
+const service = await usualService();
+const proxy = await startTokenProxy(service.apis[0]?.url ?? "", (await service.organization()).token);
 afterAll(async () => {
   await proxy.close();
 });

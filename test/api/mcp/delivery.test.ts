@@ -1,18 +1,15 @@
 import { connect } from "node:net";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { Agent, currentMessage, type Revision, revisions } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** An agent is not charged for an answer that it does not get, however it disconnects. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 // Object.keys returns strings.
 const both = Object.keys(revisions) as Revision[];

@@ -1,16 +1,11 @@
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { run } from "../../harness/processes/run.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 const inspector = "node_modules/.bin/mcp-inspector";
 
-let service: Service;
-let token: string;
-beforeAll(async () => {
-  service = await usualService();
-  ({ token } = await service.organization());
-});
+const service = await usualService();
+const { token } = await service.organization();
 
 test.each([
   [["--method", "tools/list", "--strict"], "serp_search"],

@@ -2,13 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
 import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow, organizationState } from "../../harness/fixtures/refusals.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 // Object.keys returns strings.
 const both = Object.keys(revisions) as Revision[];

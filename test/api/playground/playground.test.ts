@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization, Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The playground: a search in a form, paid for as any other. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });

@@ -1,17 +1,13 @@
-import { beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { readLanguage } from "../../../shared/query/languages.ts";
 import { readLocation } from "../../../shared/query/locations.ts";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** What the fields of the playground suggest. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 beforeEach(() => forgetSignIns(service));
 
 const suggested = z.array(z.strictObject({ value: z.string(), label: z.string().optional() }));

@@ -1,4 +1,4 @@
-import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { SearchFailed } from "../../../api/errors.ts";
 import { RefusedSearches } from "../../../api/search/refused-searches.ts";
 import { newToken } from "../../../api/tokens/tokens.ts";
@@ -16,15 +16,12 @@ import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts"
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import type { Answer, Organization, Service } from "../../harness/processes/service.ts";
+import type { Answer, Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The log of refused searches: who finds what in it, what it never has, and what it costs us. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await usualService();
-});
+const service = await usualService();
 
 /** Waits until the log has a row of this request. */
 async function isLogged(requestId: string): Promise<string> {
