@@ -6,23 +6,17 @@ import { type Answer, type Organization, Service } from "../harness/processes/se
 /** Every error of the catalogue, from the caller's side. outages.test.ts has the errors of an outage. */
 
 const timeoutMs = 4_000;
-
-let service: Service;
-let organization: Organization;
-// This search ends only at its deadline, so it starts before all other tests.
-let timeout: BegunSearch;
-beforeAll(async () => {
-  service = await Service.start({
-    environment: { SEARCH_DEADLINE_MS: String(timeoutMs), TOPUP_URL: "https://pay.example" },
-  });
-  organization = await service.organization({ terms: endlessWindow });
-  timeout = await begin("timeout");
-  await service.untilRunning(1);
-});
-afterAll(() => service.stop());
-
 const metCodes = new Set<string>();
 const searchStatuses = new Set<number>();
+
+const service = await Service.start({
+  environment: { SEARCH_DEADLINE_MS: String(timeoutMs), TOPUP_URL: "https://pay.example" },
+});
+const organization = await service.organization({ terms: endlessWindow });
+// This search ends only at its deadline, so it starts before all other tests.
+const timeout = await begin("timeout");
+await service.untilRunning(1);
+afterAll(() => service.stop());
 
 function checkedRefusal(answer: Answer): Refusal {
   const refusal = refusalIn(answer);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { writeHeartbeat, removeHeartbeat } from "../../shared/queue/worker-heartbeats.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 import { signIn } from "../harness/clients/page-visitor.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
 import { endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
@@ -9,13 +9,9 @@ import { type Answer, type Api, type Organization, Service } from "../harness/pr
 
 /** The API's answers while a dependency is unavailable. No worker runs here, so no search is answered. */
 
-let service: Service;
-let postgresProxy: Proxy;
-beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
-  postgresProxy = await startProxy(service.database.options.connectionString ?? "");
-  await service.startApi({ DATABASE_URL: postgresProxy.url });
-});
+const service = await Service.start({ workers: 0 });
+const postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+await service.startApi({ DATABASE_URL: postgresProxy.url });
 afterAll(async () => {
   await service.stop();
   await postgresProxy.close();

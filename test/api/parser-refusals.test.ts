@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { type Api, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 
 /** Requests that Node's HTTP parser refuses: what an operator learns of them. */
 
-let service: Service;
-let api: Api;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  api = await service.startApi();
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const api = await service.startApi();
 afterAll(() => service.stop());
 
 const refused = async (reason: string) =>

@@ -1,30 +1,26 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { createQueue, queueKeys } from "../../shared/queue/search-queue.ts";
-import { type Api, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 
 /** The dashboard of the queue on the ops port of the API, over a queue that no worker takes from. */
 
 const waitingMax = 10_000;
 const newest = "req_09999";
 
-let service: Service;
-let api: Api;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  api = await service.startApi();
-  const queue = createQueue({ url: service.redisServer.url }, { skipMetasUpdate: true });
-  const jobs = Array.from({ length: waitingMax }, (_, at) => jobOf(`req_${String(at).padStart(5, "0")}`));
-  for (let at = 0; at < waitingMax; at += 1_000) await queue.addBulk(jobs.slice(at, at + 1_000));
-  await queue.close();
-});
-afterAll(() => service.stop());
-
 const jobOf = (requestId: string) => ({
   name: "search",
   data: { requestId, organizationId: "org_1", query: { keyword: "tea" } },
   opts: { jobId: requestId },
 });
+
+const service = await Service.start({ apis: 0, workers: 0 });
+const api = await service.startApi();
+const queue = createQueue({ url: service.redisServer.url }, { skipMetasUpdate: true });
+const waiting = Array.from({ length: waitingMax }, (_, at) => jobOf(`req_${String(at).padStart(5, "0")}`));
+for (let at = 0; at < waitingMax; at += 1_000) await queue.addBulk(waiting.slice(at, at + 1_000));
+await queue.close();
+afterAll(() => service.stop());
 
 const visit = (path: string, init?: RequestInit) => fetch(`${api.opsUrl}/queues${path}`, init);
 const listPath = "/api/queues?activeQueue=searches&status=waiting";

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { headerScopes, publishIdentityChange, type Scope } from "../../shared/organizations/organizations.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
@@ -9,13 +9,9 @@ import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 
 /** What a token may do, at every door of the API. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  const environment = { ...stub.environment, PUBLIC_URL: "http://localhost:3000" };
-  service = await Service.start({ workers: 0, environment });
-});
+const stub = await StripeStub.start();
+const environment = { ...stub.environment, PUBLIC_URL: "http://localhost:3000" };
+const service = await Service.start({ workers: 0, environment });
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
   await service.stop();

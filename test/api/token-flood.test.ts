@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { newToken } from "../../api/tokens/tokens.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
-import { type Api, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 import { besidePostgres } from "../harness/servers/beside-postgres.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 
 /** A flood of made-up tokens with right checksums, at an API whose Postgres is some milliseconds away. */
 
@@ -15,15 +15,10 @@ const rounds = 5;
 // A lookup is given up after 1,500 ms. Where a connection to Postgres takes this long, a round says nothing.
 const connectMsMax = 500;
 
-let service: Service;
-let postgres: Proxy;
-let api: Api;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0 });
-  postgres = await startProxy(service.databaseUrl);
-  api = await service.startApi({ DATABASE_URL: postgres.url });
-  await service.until(async () => ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0);
-});
+const service = await Service.start({ apis: 0 });
+const postgres = await startProxy(service.databaseUrl);
+const api = await service.startApi({ DATABASE_URL: postgres.url });
+await service.until(async () => ((await Exposition.of(api)).value("workers_reporting") ?? 0) > 0);
 afterAll(async () => {
   await service.stop();
   await postgres.close();

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { Service } from "../harness/processes/service.ts";
 import { cases, endOf, searchDeadlineMs } from "./conformance-cases.ts";
@@ -13,10 +13,7 @@ const drivers = {
   asyncio: [...python, "async"],
 };
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(searchDeadlineMs) } });
-});
+const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(searchDeadlineMs) } });
 afterAll(() => service.stop());
 
 const ready = Object.entries(drivers).map(([name, driver]) => {

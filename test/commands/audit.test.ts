@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { hashToken } from "../../api/tokens/tokens.ts";
@@ -13,7 +13,7 @@ import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
+import { startLocationStub } from "../harness/stubs/location-stub.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
 import { openGap } from "../harness/fixtures/open-gap.ts";
@@ -24,17 +24,14 @@ import { contractCases } from "../worker/providers/contract-cases.ts";
 /** The audit trail: who did what, and that nothing is done without its entry. */
 
 const operatorName = "ada";
-let stripe: StripeStub;
-let lists: LocationStub;
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  stripe = await StripeStub.start();
-  lists = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
-  service = await Service.start({ workers: 0, environment: { ...stripe.environment, TRUSTED_PROXIES: "1" } });
-  const settings = { ...stripe.environment, ...lists.settings, SERP_PROVIDERS: "dataforseo" };
-  operator = new Operator(service, { ...settings, OPERATOR_NAME: operatorName });
+const stripe = await StripeStub.start();
+const lists = await startLocationStub({
+  dataforseo: contractCases.dataforseo.page,
+  serpapi: contractCases.serpapi.page,
 });
+const service = await Service.start({ workers: 0, environment: { ...stripe.environment, TRUSTED_PROXIES: "1" } });
+const settings = { ...stripe.environment, ...lists.settings, SERP_PROVIDERS: "dataforseo" };
+const operator = new Operator(service, { ...settings, OPERATOR_NAME: operatorName });
 afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close()]));
 
 const entrySchema = z.strictObject({

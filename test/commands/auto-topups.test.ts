@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 
 /** What operators see of automatic top-ups, and how they switch them off. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  operator = new Operator(service, { OPERATOR_NAME: "ada" });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const operator = new Operator(service, { OPERATOR_NAME: "ada" });
 afterAll(() => service.stop());
 
 const unknownId = `org_${"0".repeat(26)}`;

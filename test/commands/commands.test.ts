@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  operator = new Operator(service);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const operator = new Operator(service);
 afterAll(() => service.stop());
 
 const closedPort = "127.0.0.1:1";

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { correctionRefusal } from "../../commands/credit.ts";
 import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
@@ -15,10 +15,7 @@ import { decidePatiently } from "../shared/credits/decide-patiently.ts";
 
 /** Corrections of a balance: what they add or take away, that they count once, and that they are no spending. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(() => service.stop());
 
 const correction = (organizationId: string, mils: number, grantId = newId("correction")) => ({

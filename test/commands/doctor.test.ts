@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -22,10 +22,7 @@ const report = z.object({
   ),
 });
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 1 });
-});
+const service = await Service.start({ apis: 0, workers: 1 });
 afterAll(() => service.stop());
 
 /** @returns what is not ok, the parts that were examined, and the exit code. */

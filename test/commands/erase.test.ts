@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { unpaidLevels } from "../../shared/credits/unpaid-calls.ts";
@@ -24,13 +24,9 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 const name = "Quokka Quarries GmbH";
 const tokenName = "Laptop of Mrs. Numbat";
 const keyword = "zyzzyva-of-the-customer";
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  const kept = { RAW_ANSWER_MINUTES: "10", KEPT_ANSWERS_DAYS: "30" };
-  service = await Service.start({ environment: kept });
-  operator = new Operator(service, kept);
-});
+const kept = { RAW_ANSWER_MINUTES: "10", KEPT_ANSWERS_DAYS: "30" };
+const service = await Service.start({ environment: kept });
+const operator = new Operator(service, kept);
 afterAll(() => service.stop());
 
 const shown = z.object({ erasedAt: z.string().nullable() });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readLine } from "../harness/clients/admin.ts";
 import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { Operator } from "../harness/processes/operator.ts";
@@ -8,12 +8,8 @@ import { newToken } from "../../api/tokens/tokens.ts";
 
 /** How operators find an organization, a token and an entry of the ledger, and correct a balance. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  operator = new Operator(service);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const operator = new Operator(service);
 afterAll(() => service.stop());
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);

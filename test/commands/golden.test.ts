@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { appendEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult } from "../harness/clients/admin.ts";
@@ -10,7 +10,7 @@ import { openGap } from "../harness/fixtures/open-gap.ts";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
-import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
+import { startLocationStub } from "../harness/stubs/location-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 
@@ -21,35 +21,31 @@ import { contractCases } from "../worker/providers/contract-cases.ts";
 
 const columns = 120;
 
-let stripe: StripeStub;
-let lists: LocationStub;
-let service: Service;
-let operator: Operator;
-let folder: string;
 const named = { orgId: "", tokenId: "", token: "", searchId: "", eventId: "", gapId: "", rawId: newId("req") };
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-archive-"));
-  stripe = await StripeStub.start();
-  lists = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
-  service = await Service.start();
-  const settings = { ...stripe.environment, ...lists.settings, SERP_PROVIDERS: "dataforseo,sandbox" };
-  operator = new Operator(service, { ...settings, OPERATOR_NAME: "ada", RAW_ANSWER_MINUTES: "10" });
-  Object.assign(named, await operator.create("free"));
-  const call = { provider: "serper", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
-  await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bodyCharacters: 2 } }, 600_000);
-  const { headers } = await service.search(named.token, { keyword: "garden pump" });
-  named.searchId = headers.get("x-request-id") ?? "";
-  await service.until(async () => {
-    const { rows } = await service.database.query("select from search_log where request_id = $1", [named.searchId]);
-    return rows.length === 1;
-  });
-  await service.rest();
-  named.eventId = await deliveredEvent(service.database, named.orgId);
-  named.gapId = await openGap(service.databaseUrl, named.orgId);
-  await savedCard(service.database, named.orgId, 1);
-  const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
-  await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
+const folder = await mkdtemp(join(tmpdir(), "serpmill-archive-"));
+const stripe = await StripeStub.start();
+const lists = await startLocationStub({
+  dataforseo: contractCases.dataforseo.page,
+  serpapi: contractCases.serpapi.page,
 });
+const service = await Service.start();
+const settings = { ...stripe.environment, ...lists.settings, SERP_PROVIDERS: "dataforseo,sandbox" };
+const operator = new Operator(service, { ...settings, OPERATOR_NAME: "ada", RAW_ANSWER_MINUTES: "10" });
+Object.assign(named, await operator.create("free"));
+const call = { provider: "serper", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
+await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bodyCharacters: 2 } }, 600_000);
+const { headers } = await service.search(named.token, { keyword: "garden pump" });
+named.searchId = headers.get("x-request-id") ?? "";
+await service.until(async () => {
+  const { rows } = await service.database.query("select from search_log where request_id = $1", [named.searchId]);
+  return rows.length === 1;
+});
+await service.rest();
+named.eventId = await deliveredEvent(service.database, named.orgId);
+named.gapId = await openGap(service.databaseUrl, named.orgId);
+await savedCard(service.database, named.orgId, 1);
+const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
+await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
 afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close(), rm(folder, { recursive: true })]));
 
 const plan = ["--price", "5", "--limit", "60", "--window", "60", "--concurrency", "5"];

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { verifyLedger } from "../../commands/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
@@ -12,12 +12,8 @@ import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** `ledger verify` finds every broken invariant. Each test case breaks one in its own organization and bypasses all constraints. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await Service.start();
-  operator = new Operator(service);
-});
+const service = await Service.start();
+const operator = new Operator(service);
 afterAll(() => service.stop());
 
 interface Damage {

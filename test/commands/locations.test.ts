@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { findOtherNames } from "../../worker/locations/place-names.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { placeNamesArchive } from "../harness/fixtures/place-names.ts";
@@ -8,12 +8,9 @@ import { Service } from "../harness/processes/service.ts";
 import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 
-let service: Service;
-let stub: LocationStub;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(() => service.stop());
+let stub: LocationStub;
 beforeEach(async () => {
   stub = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
   await service.database.query("delete from location_lists");

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -6,12 +6,8 @@ import { formatResult } from "../../commands/format-result.ts";
 
 /** What commands print on a terminal and to a pipe, and how they end if Postgres or Redis is out of reach. */
 
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  operator = new Operator(service);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const operator = new Operator(service);
 afterAll(() => service.stop());
 
 test("a result is a table on a terminal, and one line of JSON to a pipe or with --json", async () => {

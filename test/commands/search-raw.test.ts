@@ -1,20 +1,19 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { readRawAnswers } from "../../worker/raw-answers/raw-answers.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
 import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { compileCache } from "../harness/processes/compile-cache.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { type Organization, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 import {
   disconnect,
   raw,
   type Reply,
   refusal,
   reply,
-  type SerperStub,
   startSerperStub,
   tenOrganic,
 } from "../harness/stubs/serper-stub.ts";
@@ -24,19 +23,12 @@ import {
 const key = "canary-key-of-serper";
 const kept = { RAW_ANSWER_MINUTES: "10" };
 
-let service: Service;
-let stub: SerperStub;
-let operator: Operator;
-let caller: Organization;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  const settings = { ...stub.settings, SERPER_API_KEY: key };
-  service = await Service.start({ workers: 0, environment: settings });
-  await service.startWorker({ ...kept, SEARCH_CACHE_SECONDS: "60" });
-  await service.until(() => Promise.all(service.apis.map(seesWorkers)).then((seen) => seen.every(Boolean)));
-  operator = new Operator(service, kept);
-  caller = await service.organization({ creditMils: 10_000 });
-});
+const stub = await startSerperStub();
+const service = await Service.start({ workers: 0, environment: { ...stub.settings, SERPER_API_KEY: key } });
+await service.startWorker({ ...kept, SEARCH_CACHE_SECONDS: "60" });
+await service.until(() => Promise.all(service.apis.map(seesWorkers)).then((seen) => seen.every(Boolean)));
+const operator = new Operator(service, kept);
+const caller = await service.organization({ creditMils: 10_000 });
 afterEach(() => {
   stub.otherwise = tenOrganic;
 });

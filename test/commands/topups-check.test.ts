@@ -1,18 +1,13 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 import { disconnect, refusal, stripeKey, StripeStub } from "../harness/stubs/stripe-stub.ts";
 
-let stub: StripeStub;
-let service: Service;
-let operator: Operator;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ workers: 0, environment: stub.environment });
-  operator = new Operator(service, stub.environment);
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ workers: 0, environment: stub.environment });
+const operator = new Operator(service, stub.environment);
 afterEach(() => {
   stub.sessions.length = 0;
 });

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import { RunningProcess } from "../harness/processes/process.ts";
@@ -37,39 +36,33 @@ const reporting = `
     }
   };`;
 
-let folder: string;
-let postgres: LocalServer;
-let service: Service;
-/** What the processes need to reach the servers, but for the certificate of the authority. */
-let addresses: { DATABASE_URL: string; REDIS_URL: string };
+const folder = await mkdtemp(join(tmpdir(), "serpmill-authority-"));
 /** The certificate of the authority. */
-let authority: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-authority-"));
-  authority = join(folder, "authority.pem");
-  await makeCertificates();
-  const tlsPort = await freePort();
-  const files = ["--tls-cert-file", join(folder, "server.pem"), "--tls-key-file", join(folder, "server.key")];
-  const login = ["--requirepass", password, "--tls-port", String(tlsPort), "--tls-auth-clients", "no"];
-  const plain = await startRedis({ extraArgs: [...login, ...files, "--tls-ca-cert-file", authority] });
-  postgres = await startPostgres({ durable: false });
-  await encrypt(postgres.url);
-  const redis = { ...plain, url: plain.url.replace("//", `//:${password}@`) };
-  service = await Service.start({
-    apis: 0,
-    workers: 0,
-    servers: { database: await freshDatabaseIn(postgres.url), redis },
-  });
-  addresses = {
-    DATABASE_URL: `${service.processDatabaseUrl.replace("127.0.0.1", "localhost")}?sslmode=verify-full`,
-    REDIS_URL: `rediss://:${password}@localhost:${tlsPort}`,
-  };
-  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(reporting)}`;
-  const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS, KEPT_ANSWERS_DAYS: "1" };
-  await service.startWorker(trusting);
-  await service.startApi(trusting);
+const authority = join(folder, "authority.pem");
+await makeCertificates();
+const tlsPort = await freePort();
+const certificate = ["--tls-cert-file", join(folder, "server.pem"), "--tls-key-file", join(folder, "server.key")];
+const login = ["--requirepass", password, "--tls-port", String(tlsPort), "--tls-auth-clients", "no"];
+const plain = await startRedis({ extraArgs: [...login, ...certificate, "--tls-ca-cert-file", authority] });
+const postgres = await startPostgres({ durable: false });
+await encrypt(postgres.url);
+const service = await Service.start({
+  apis: 0,
+  workers: 0,
+  servers: {
+    database: await freshDatabaseIn(postgres.url),
+    redis: { ...plain, url: plain.url.replace("//", `//:${password}@`) },
+  },
 });
+/** What the processes need to reach the servers, but for the certificate of the authority. */
+const addresses = {
+  DATABASE_URL: `${service.processDatabaseUrl.replace("127.0.0.1", "localhost")}?sslmode=verify-full`,
+  REDIS_URL: `rediss://:${password}@localhost:${tlsPort}`,
+};
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(reporting)}`;
+const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS, KEPT_ANSWERS_DAYS: "1" };
+await service.startWorker(trusting);
+await service.startApi(trusting);
 afterAll(async () => {
   await service.stop();
   await postgres.stop();

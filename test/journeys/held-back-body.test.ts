@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sendRaw } from "../harness/clients/raw-http.ts";
 import { Service } from "../harness/processes/service.ts";
 
 /** Callers that hold the body of a search back, so that the providers would have less time for it than they need. */
 
 const deadlineMs = 3_000;
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(deadlineMs) } });
-});
+const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(deadlineMs) } });
 afterAll(() => service.stop());
 
 const apiUrl = () => service.apis[0]?.url ?? "";

@@ -6,17 +6,13 @@ import { Agent } from "../harness/clients/agent.ts";
 import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
-import { refusal, reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { refusal, reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** Searches through two APIs are charged once under a key, by their pages if the plan says so, and from one balance that all ways to read it show. */
 
 const apis = [0, 1];
-let service: Service;
-let stub: SerperStub;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: apis.length, environment: stub.settings });
-});
+const stub = await startSerperStub();
+const service = await Service.start({ apis: apis.length, environment: stub.settings });
 beforeEach(() => {
   stub.otherwise = tenOrganic;
 });

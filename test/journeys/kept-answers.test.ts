@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { setKeptDays } from "../../shared/credits/kept-answers.ts";
 import { setPlan } from "../../shared/credits/plans.ts";
@@ -10,22 +10,17 @@ import { Exposition } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
-import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
+import { reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** Answers that an organization keeps, and the age of an answer that callers choose. */
 
-let service: Service;
-let stub: SerperStub;
-let postgres: Proxy;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({
-    apis: 2,
-    environment: { ...stub.settings, KEPT_ANSWERS_DAYS: "30", SEARCH_CACHE_SECONDS: "60" },
-  });
-  postgres = await startProxy(service.databaseUrl);
+const stub = await startSerperStub();
+const service = await Service.start({
+  apis: 2,
+  environment: { ...stub.settings, KEPT_ANSWERS_DAYS: "30", SEARCH_CACHE_SECONDS: "60" },
 });
+const postgres = await startProxy(service.databaseUrl);
 afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });

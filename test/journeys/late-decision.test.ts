@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Service } from "../harness/processes/service.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 
 /** The worker charges a search, its reply is lost, and Postgres answers the API later than the API waits for it. */
 
 const deadlineMs = 8_000;
 
-let service: Service;
-let workersRedis: Proxy;
-let apisPostgres: Proxy;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0, environment: { SEARCH_DEADLINE_MS: String(deadlineMs) } });
-  workersRedis = await startProxy(service.redisServer.url);
-  apisPostgres = await startProxy(service.databaseUrl);
-  await service.startWorker({ REDIS_URL: workersRedis.url });
-  await service.startApi({ DATABASE_URL: apisPostgres.url });
-});
+const service = await Service.start({ apis: 0, workers: 0, environment: { SEARCH_DEADLINE_MS: String(deadlineMs) } });
+const workersRedis = await startProxy(service.redisServer.url);
+const apisPostgres = await startProxy(service.databaseUrl);
+await service.startWorker({ REDIS_URL: workersRedis.url });
+await service.startApi({ DATABASE_URL: apisPostgres.url });
 afterAll(async () => {
   await service.stop();
   await Promise.all([workersRedis.close(), apisPostgres.close()]);

@@ -1,21 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { errorBodySchemas } from "../../api/error-schemas.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
-import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
+import { startLocationStub } from "../harness/stubs/location-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 
-let service: Service;
-let stub: LocationStub;
-let operator: Operator;
-beforeAll(async () => {
-  stub = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });
-  const settings = { ...stub.settings, SERP_PROVIDERS: "dataforseo" };
-  service = await Service.start({ environment: settings });
-  operator = new Operator(service, settings);
+const stub = await startLocationStub({
+  dataforseo: contractCases.dataforseo.page,
+  serpapi: contractCases.serpapi.page,
 });
+const settings = { ...stub.settings, SERP_PROVIDERS: "dataforseo" };
+const service = await Service.start({ environment: settings });
+const operator = new Operator(service, settings);
 afterAll(async () => {
   await service.stop();
   await stub.close();

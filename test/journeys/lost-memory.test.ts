@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { grantCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { Service } from "../harness/processes/service.ts";
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "4000" } });
-});
+const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "4000" } });
 afterAll(() => service.stop());
 
 const searchable = (token: string) =>

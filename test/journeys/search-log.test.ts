@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 
 /** The search log beside the searches of a running service: what it has of each end, and that no search depends on it. */
 
-let service: Service;
-let stub: SerperStub;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ environment: { ...stub.settings } });
-});
+const stub = await startSerperStub();
+const service = await Service.start({ environment: { ...stub.settings } });
 afterAll(async () => {
   await Promise.all([service.stop(), stub.close()]);
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { compressAnswer } from "../../shared/compress-answer.ts";
 import { readReply } from "../../shared/queue/replies.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
@@ -6,25 +6,18 @@ import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
-import { type Api, Service } from "../harness/processes/service.ts";
-import { refusal, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
+import { Service } from "../harness/processes/service.ts";
+import { refusal, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** A job that runs twice: the second run must neither reverse a delivered answer nor charge again. */
 
-let service: Service;
-let api: Api;
-let postgres: Proxy;
-let queue: ReturnType<typeof createQueue>;
-let stub: SerperStub;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: 0, environment: { ...stub.settings, SEARCH_DEADLINE_MS: "5000" } });
-  postgres = await startProxy(service.databaseUrl);
-  api = await service.startApi({ DATABASE_URL: postgres.url });
-  queue = createQueue({ url: service.redisServer.url });
-});
+const stub = await startSerperStub();
+const service = await Service.start({ apis: 0, environment: { ...stub.settings, SEARCH_DEADLINE_MS: "5000" } });
+const postgres = await startProxy(service.databaseUrl);
+const api = await service.startApi({ DATABASE_URL: postgres.url });
+const queue = createQueue({ url: service.redisServer.url });
 afterAll(async () => {
   await queue.close();
   await service.stop();

@@ -1,34 +1,25 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { type Api, Service, type Worker } from "../harness/processes/service.ts";
-import { type RedisPair, startRedisPair } from "../harness/servers/redis-pair.ts";
-import { type Sentinels, startSentinels } from "../harness/servers/sentinels.ts";
+import { Service } from "../harness/processes/service.ts";
+import { startRedisPair } from "../harness/servers/redis-pair.ts";
+import { startSentinels } from "../harness/servers/sentinels.ts";
 
 /** The whole service behind Sentinels, each process with its users of deploy/redis. */
 
-let service: Service;
-let pair: RedisPair;
-let sentinels: Sentinels;
-let api: Api;
-let worker: Worker;
-let token: string;
-beforeAll(async () => {
-  pair = await startRedisPair();
-  sentinels = await startSentinels(pair.servers[0]);
-  service = await Service.start({ apis: 0, workers: 0 });
-  worker = await service.startWorker(sentinels.settings("worker"));
-  api = await service.startApi(sentinels.settings("api"));
-  ({ token } = await service.organization({ creditMils: 10_000 }));
-  await service.until(async () => (await search("warm")).status === 200);
-});
+const pair = await startRedisPair();
+const sentinels = await startSentinels(pair.servers[0]);
+const service = await Service.start({ apis: 0, workers: 0 });
+const worker = await service.startWorker(sentinels.settings("worker"));
+const api = await service.startApi(sentinels.settings("api"));
+const { token } = await service.organization({ creditMils: 10_000 });
+const search = (keyword: string) => service.search(token, { keyword });
+await service.until(async () => (await search("warm")).status === 200);
 afterAll(async () => {
   await service.stop();
   await sentinels.close();
   await pair.close();
 });
-
-const search = (keyword: string) => service.search(token, { keyword });
 
 test("after a switchover by the Sentinels no process is at the old primary, and searches go on", async () => {
   const [old, next] = pair.servers;

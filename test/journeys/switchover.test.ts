@@ -1,33 +1,24 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { LocalServer } from "../../local/local-server.ts";
+import { afterAll, expect, test } from "vitest";
 import { startRedis } from "../../local/redis.ts";
-import { type Api, Service, type Worker } from "../harness/processes/service.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { Service } from "../harness/processes/service.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 
 /** A primary and its replica change places behind one address, as an operator or a failover does it. */
 
 // As long as a search may take. Without the replies that an API reads a search takes all of it.
 const answerMsMax = 5_000;
 
-let service: Service;
-let address: Proxy;
-let servers: [LocalServer, LocalServer];
-let operators: [Redis, Redis];
-let api: Api;
-let worker: Worker;
-let token: string;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  servers = [service.redisServer, await startRedis()];
-  operators = [service.redis, new Redis(servers[1].url)];
-  await operators[1].replicaof("127.0.0.1", servers[0].port);
-  address = await startProxy(servers[0].url);
-  worker = await service.startWorker({ REDIS_URL: address.url });
-  api = await service.startApi({ REDIS_URL: address.url });
-  ({ token } = await service.organization({ creditMils: 10_000 }));
-  await service.until(async () => (await search("warm")).status === 200);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const servers = [service.redisServer, await startRedis()] as const;
+const operators = [service.redis, new Redis(servers[1].url)] as const;
+await operators[1].replicaof("127.0.0.1", servers[0].port);
+const address = await startProxy(servers[0].url);
+const worker = await service.startWorker({ REDIS_URL: address.url });
+const api = await service.startApi({ REDIS_URL: address.url });
+const { token } = await service.organization({ creditMils: 10_000 });
+const search = (keyword: string) => service.search(token, { keyword });
+await service.until(async () => (await search("warm")).status === 200);
 afterAll(async () => {
   await address.close();
   operators[1].disconnect();
@@ -35,7 +26,6 @@ afterAll(async () => {
   await service.stop();
 });
 
-const search = (keyword: string) => service.search(token, { keyword });
 const isReady = async ({ opsUrl }: { opsUrl: string }) => (await fetch(`${opsUrl}/readyz`)).ok;
 
 async function switchOver(from: 0 | 1, to: 0 | 1): Promise<void> {

@@ -1,22 +1,16 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { afterAll, afterEach, expect, test } from "vitest";
+import { startProxy } from "../harness/servers/proxy.ts";
 import { Service } from "../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent, unsigned } from "../harness/clients/topups.ts";
 
 /** Payments while processes and connections fail. Stripe repeats an event until it is acknowledged. */
 
-let stub: StripeStub;
-let service: Service;
-let postgres: Proxy;
-let redis: Proxy;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
-  [postgres, redis] = await Promise.all([startProxy(service.databaseUrl), startProxy(service.redisServer.url)]);
-  await startApi();
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
+const [postgres, redis] = await Promise.all([startProxy(service.databaseUrl), startProxy(service.redisServer.url)]);
 const startApi = () => service.startApi({ DATABASE_URL: postgres.url, REDIS_URL: redis.url });
+await startApi();
 afterEach(async () => {
   postgres.mend();
   redis.mend();

@@ -1,27 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { Service } from "../harness/processes/service.ts";
-import { type CollectorStub, type ReceivedSpan, startCollectorStub } from "../harness/stubs/collector-stub.ts";
-import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { type ReceivedSpan, startCollectorStub } from "../harness/stubs/collector-stub.ts";
+import { refusal, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** What an operator's collector receives of searches, from an API and a worker as they run in production. */
-
-let serper: SerperStub;
-let collector: CollectorStub;
-let service: Service;
-beforeAll(async () => {
-  [serper, collector] = await Promise.all([startSerperStub(), startCollectorStub()]);
-  service = await Service.start({
-    environment: {
-      ...serper.settings,
-      ...reporting,
-      OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/tenant/`,
-      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20canary",
-      OTEL_TRACES_SAMPLER: "always_on",
-    },
-  });
-});
-afterAll(() => Promise.all([service.stop(), serper.close(), collector.close()]));
 
 /** Has a process log each module of OpenTelemetry's SDK that it loads. prom-client always loads the interface `api`. */
 const hook = `import { registerHooks } from "node:module";
@@ -31,6 +14,18 @@ registerHooks({ load: (url, context, next) => {
   return next(url, context);
 } });`;
 const reporting = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+
+const [serper, collector] = await Promise.all([startSerperStub(), startCollectorStub()]);
+const service = await Service.start({
+  environment: {
+    ...serper.settings,
+    ...reporting,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/tenant/`,
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20canary",
+    OTEL_TRACES_SAMPLER: "always_on",
+  },
+});
+afterAll(() => Promise.all([service.stop(), serper.close(), collector.close()]));
 
 const clockDifferenceNs = 5_000_000n; // Between the clock of Redis, as two processes know it, and that of the machine.
 

@@ -1,28 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Organization, Service } from "../harness/processes/service.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { afterAll, expect, test } from "vitest";
+import { Service } from "../harness/processes/service.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 
 /** The connection between an API and Redis breaks around an admission, so the API cannot know whether the hold was placed. */
 
 const cutAdmissions = 10;
 
-let service: Service;
-let proxy: Proxy;
-let organization: Organization;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0 });
-  proxy = await startProxy(service.redisServer.url);
-  await service.startApi({ REDIS_URL: proxy.url });
-  organization = await service.organization({ creditMils: 100 });
-  await service.until(async () => (await search("warm")).status === 200);
-  await service.rest();
-});
+const service = await Service.start({ apis: 0 });
+const proxy = await startProxy(service.redisServer.url);
+await service.startApi({ REDIS_URL: proxy.url });
+const organization = await service.organization({ creditMils: 100 });
+const search = (keyword: string) => service.search(organization.token, { keyword });
+await service.until(async () => (await search("warm")).status === 200);
+await service.rest();
 afterAll(async () => {
   await proxy.close();
   await service.stop();
 });
 
-const search = (keyword: string) => service.search(organization.token, { keyword });
 const entries = async () => (await service.ledgerOf(organization.organizationId)).slice(2);
 
 /** Sends a search whose admission breaks the connection, and waits until the API has another one. */

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Connection } from "../abuse/callers/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
-import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { hang, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** Provider calls that callers leave unpaid, and those that are not the callers' fault. */
 
-let service: Service;
-let stub: SerperStub;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  const environment = { ...stub.settings, SEARCH_DEADLINE_MS: "4000", WORKER_CONCURRENCY: "100" };
-  service = await Service.start({ environment });
-});
+const stub = await startSerperStub();
+const environment = { ...stub.settings, SEARCH_DEADLINE_MS: "4000", WORKER_CONCURRENCY: "100" };
+const service = await Service.start({ environment });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { revokeToken } from "../../api/tokens/tokens.ts";
 import type { RunningProcess } from "../harness/processes/process.ts";
-import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
+import { Service } from "../harness/processes/service.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
 
 /**
  * The host of Redis is replaced without a word: connections that are open stay open and carry nothing any more, as after a
@@ -12,26 +12,19 @@ import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
 
 const answeredMsMax = 10_000;
 
-let service: Service;
-let proxy: Proxy;
-let api: Api;
-let worker: Worker;
-let organization: Organization;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  proxy = await startProxy(service.redisServer.url);
-  worker = await service.startWorker({ REDIS_URL: proxy.url });
-  api = await service.startApi({ REDIS_URL: proxy.url });
-  organization = await service.organization({ creditMils: 1_000 });
-  await service.until(async () => (await search("warm")).status === 200);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const proxy = await startProxy(service.redisServer.url);
+const worker = await service.startWorker({ REDIS_URL: proxy.url });
+const api = await service.startApi({ REDIS_URL: proxy.url });
+const organization = await service.organization({ creditMils: 1_000 });
+const search = (keyword: string) => service.search(organization.token, { keyword });
+await service.until(async () => (await search("warm")).status === 200);
 afterAll(async () => {
   await proxy.close();
   await service.stop();
 });
 beforeEach(() => service.until(async () => (await isReady(api)) && (await isReady(worker))));
 
-const search = (keyword: string) => service.search(organization.token, { keyword });
 const isReady = async ({ opsUrl }: { opsUrl: string }) => (await fetch(`${opsUrl}/readyz`)).ok;
 
 /** How often a process has noticed that Redis is silent on this connection. */

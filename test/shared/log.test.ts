@@ -1,15 +1,15 @@
 import { once } from "node:events";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { newToken } from "../../api/tokens/tokens.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import type { LogLine } from "../harness/processes/process.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
-import { hang, disconnect, refusal, reply, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
+import { hang, disconnect, refusal, reply, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { type Answer, type Api, Service, type Worker } from "../harness/processes/service.ts";
+import { type Answer, Service } from "../harness/processes/service.ts";
 
 const secrets = {
   databasePassword: "canary-database-password",
@@ -19,30 +19,25 @@ const secrets = {
   unknownToken: newToken(),
 };
 
-let service: Service;
-let stub: SerperStub;
-let wayToPostgres: Proxy;
-let apis: [Api, Api];
-let api: Api;
-let worker: Worker;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: 0, workers: 0 });
-  wayToPostgres = await startProxy(await databaseWithPassword());
-  const settings = {
-    DATABASE_URL: wayToPostgres.url,
-    REDIS_URL: await redisWithPassword(),
-    SERP_PROVIDERS: "serper",
-    SERPER_BASE_URL: stub.url,
-    SERPER_API_KEY: secrets.providerKey,
-    LOG_LEVEL: "trace",
-  };
-  // The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
-  apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
-  [api, worker] = [apis[0], await service.startWorker(settings)];
-  for (const each of apis)
-    await service.until(async () => (await Exposition.of(each)).value("workers_reporting") === 1);
-});
+const stub = await startSerperStub();
+const service = await Service.start({ apis: 0, workers: 0 });
+const wayToPostgres = await startProxy(await databaseWithPassword());
+const settings = {
+  DATABASE_URL: wayToPostgres.url,
+  REDIS_URL: await redisWithPassword(),
+  SERP_PROVIDERS: "serper",
+  SERPER_BASE_URL: stub.url,
+  SERPER_API_KEY: secrets.providerKey,
+  LOG_LEVEL: "trace",
+};
+// The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
+const apis = [
+  await service.startApi(settings),
+  await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" }),
+] as const;
+const [api] = apis;
+const worker = await service.startWorker(settings);
+for (const each of apis) await service.until(async () => (await Exposition.of(each)).value("workers_reporting") === 1);
 afterAll(async () => {
   await service.stop();
   await Promise.all([wayToPostgres.close(), stub.close()]);

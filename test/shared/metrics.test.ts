@@ -1,27 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { type Proxy, startProxy } from "../harness/servers/proxy.ts";
-import { reply, refusal, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
-import { type Api, type Organization, Service, type Worker } from "../harness/processes/service.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
+import { reply, refusal, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { type Organization, Service } from "../harness/processes/service.ts";
 
-let service: Service;
-let stub: SerperStub;
-let api: Api;
-let worker: Worker;
-let wayToPostgres: Proxy;
-let wayToRedis: Proxy;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
-  service = await Service.start({ apis: 0, workers: 0, environment });
-  [wayToPostgres, wayToRedis] = await Promise.all([
-    startProxy(service.databaseUrl),
-    startProxy(service.redisServer.url),
-  ]);
-  const ways = { DATABASE_URL: wayToPostgres.url, REDIS_URL: wayToRedis.url };
-  [api, worker] = await Promise.all([service.startApi(ways), service.startWorker(ways)]);
-});
+const stub = await startSerperStub();
+const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
+const service = await Service.start({ apis: 0, workers: 0, environment });
+const [wayToPostgres, wayToRedis] = await Promise.all([
+  startProxy(service.databaseUrl),
+  startProxy(service.redisServer.url),
+]);
+const ways = { DATABASE_URL: wayToPostgres.url, REDIS_URL: wayToRedis.url };
+const [api, worker] = await Promise.all([service.startApi(ways), service.startWorker(ways)]);
 afterAll(async () => {
   await service.stop();
   await Promise.all([stub.close(), wayToPostgres.close(), wayToRedis.close()]);

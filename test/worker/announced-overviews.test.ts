@@ -26,10 +26,7 @@ const providers = [
   },
 ];
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
-});
+const service = await Service.start({ workers: 0 });
 afterAll(() => service.stop());
 
 describe.each(providers)("an overview that $provider announces", ({ provider, key, callMicroUsd, overview }) => {

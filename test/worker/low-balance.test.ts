@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { grantCredit } from "../../shared/credits/ledger.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
@@ -12,12 +12,9 @@ import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-r
 
 /** From the search that takes the balance below its threshold to the receiver of the event. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({
-    workers: 2,
-    environment: { WEBHOOK_TARGETS: "any", TOPUP_URL: "https://pay.example/" },
-  });
+const service = await Service.start({
+  workers: 2,
+  environment: { WEBHOOK_TARGETS: "any", TOPUP_URL: "https://pay.example/" },
 });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { freePort } from "../../../local/ports.ts";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
@@ -8,14 +8,12 @@ import { eventOf, disconnect, StripeStub } from "../../harness/stubs/stripe-stub
 
 /** What a payer sets on the page of payments: the card, when and how much, on and off. */
 
-let stub: StripeStub;
-let service: Service;
-let url: string;
-beforeAll(async () => {
-  const port = String(await freePort());
-  url = `http://127.0.0.1:${port}`;
-  stub = await StripeStub.start();
-  service = await Service.start({ workers: 0, environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url } });
+const port = String(await freePort());
+const url = `http://127.0.0.1:${port}`;
+const stub = await StripeStub.start();
+const service = await Service.start({
+  workers: 0,
+  environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url },
 });
 beforeEach(() => {
   stub.away = undefined;

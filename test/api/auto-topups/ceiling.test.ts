@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { beginErasure } from "../../../commands/erasure/erase-organization.ts";
 import { exportOrganization } from "../../../commands/erasure/export-organization.ts";
 import { beginPayment, claimPayments } from "../../../api/auto-topups/payments.ts";
@@ -13,10 +13,7 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** What Postgres decides about automatic top-ups, however many processes ask it at once. No process runs here. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(() => service.stop());
 
 const actor = { kind: "stripe", eventId: "evt_test" } as const;

@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { endPauses, paymentsOf, payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { hang, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** An API that is killed between any two steps of a payment: the next one charges once, and credits once. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
 afterEach(async () => {
   stub.away = undefined;
   for (const api of service.apis.splice(0)) await api.destroy();

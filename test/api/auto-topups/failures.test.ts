@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import {
@@ -14,12 +14,8 @@ import { eventOf, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts
 
 /** Cards that are declined: attempts come to an end, and the payer learns why. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
@@ -8,12 +8,8 @@ import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** From a balance below the threshold to the credit that a saved card paid. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ apis: 2, environment: stub.environment });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ apis: 2, environment: stub.environment });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();

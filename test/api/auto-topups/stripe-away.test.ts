@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   endPauses,
   paymentsOf,
@@ -11,12 +11,8 @@ import { disconnect, refusal, StripeStub } from "../../harness/stubs/stripe-stub
 
 /** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
 beforeEach(() => {
   stub.away = undefined;
 });

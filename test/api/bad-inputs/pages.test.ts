@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
@@ -9,12 +9,8 @@ import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** Inputs to every page of the account, the playground and Stripe's webhook that no form of ours and no Stripe sends. */
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ environment: stub.environment });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ environment: stub.environment });
 afterAll(async () => {
   await service.stop();
   await stub.close();

@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
+import { startProxy } from "../../harness/servers/proxy.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 /** The contents of the billing page and of its CSV, over HTTP. */
 
-let service: Service;
-let postgresProxy: Proxy;
-beforeAll(async () => {
-  service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" } });
-  postgresProxy = await startProxy(service.database.options.connectionString ?? "");
-  await service.startApi({ DATABASE_URL: postgresProxy.url, TOPUP_URL: "https://pay.example/credit" });
-});
+const service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" } });
+const postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+await service.startApi({ DATABASE_URL: postgresProxy.url, TOPUP_URL: "https://pay.example/credit" });
 afterAll(async () => {
   await service.stop();
   await postgresProxy.close();

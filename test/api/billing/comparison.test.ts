@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { changesOf } from "../../../api/billing/searches/compare.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { confirmDelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
@@ -13,10 +13,7 @@ import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The kept answer of a search on its page, what a person does next with the search, and what has changed since its previous answer. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ environment: { KEPT_ANSWERS_DAYS: "30" } });
-});
+const service = await Service.start({ environment: { KEPT_ANSWERS_DAYS: "30" } });
 afterAll(() => service.stop());
 
 const dayMs = 86_400_000;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
@@ -12,11 +12,8 @@ import { type Organization, Service } from "../../harness/processes/service.ts";
 
 /** The overview of an account: the first search, how long credit lasts, and the chart of searches and their durations. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start();
-  await service.startApi({ SEARCH_LOG_DAYS: "0" });
-});
+const service = await Service.start();
+await service.startApi({ SEARCH_LOG_DAYS: "0" });
 afterAll(() => service.stop());
 
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
@@ -6,11 +6,8 @@ import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** The security headers of every door, and the billing page's protection against forged requests, as OWASP ASVS requires. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
-  await service.startApi({ PUBLIC_URL: "https://search.example/" });
-});
+const service = await Service.start({ workers: 0 });
+await service.startApi({ PUBLIC_URL: "https://search.example/" });
 afterAll(() => service.stop());
 
 const own = 0;

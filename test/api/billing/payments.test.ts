@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { freePort } from "../../../local/ports.ts";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
@@ -10,14 +10,12 @@ import { eventOf, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts
 
 /** What was paid, with Stripe's receipts, and the statements of months. */
 
-let stub: StripeStub;
-let service: Service;
-let url: string;
-beforeAll(async () => {
-  const port = String(await freePort());
-  url = `http://127.0.0.1:${port}`;
-  stub = await StripeStub.start();
-  service = await Service.start({ workers: 0, environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url } });
+const port = String(await freePort());
+const url = `http://127.0.0.1:${port}`;
+const stub = await StripeStub.start();
+const service = await Service.start({
+  workers: 0,
+  environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url },
 });
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {

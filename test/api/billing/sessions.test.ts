@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createSignInCode } from "../../../api/billing/session/sign-in-codes.ts";
 import { hashToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
@@ -10,11 +10,8 @@ import { Service } from "../../harness/processes/service.ts";
 
 /** Sessions of the billing page, as OWASP ASVS requires, behind a trusted proxy. */
 
-let service: Service;
-beforeAll(async () => {
-  // One trusted proxy, so that each test has its own client address.
-  service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" } });
-});
+// One trusted proxy, so that each test has its own client address.
+const service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" } });
 afterAll(() => service.stop());
 
 let addresses = 0;

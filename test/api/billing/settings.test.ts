@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
 import { deliveredEvent } from "../../harness/fixtures/delivered-event.ts";
@@ -7,12 +7,8 @@ import { answering, verified, WebhookReceiver } from "../../harness/stubs/webhoo
 
 /** What a payer sets on the page: the threshold of the balance, and the webhook. */
 
-let service: Service;
-let receiver: WebhookReceiver;
-beforeAll(async () => {
-  receiver = await WebhookReceiver.start();
-  service = await Service.start({ environment: { WEBHOOK_TARGETS: "any" } });
-});
+const receiver = await WebhookReceiver.start();
+const service = await Service.start({ environment: { WEBHOOK_TARGETS: "any" } });
 beforeEach(async () => {
   await forgetSignIns(service);
   receiver.received.length = 0;

@@ -9,17 +9,11 @@ import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
 const checkoutOrigin = "https://checkout.stripe.com";
 
-let stub: StripeStub;
-let service: Service;
-let url: string;
-
-beforeAll(async () => {
-  const port = String(await freePort());
-  url = `http://127.0.0.1:${port}`;
-  stub = await StripeStub.start();
-  const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
-  service = await Service.start({ workers: 0, environment });
-});
+const port = String(await freePort());
+const url = `http://127.0.0.1:${port}`;
+const stub = await StripeStub.start();
+const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
+const service = await Service.start({ workers: 0, environment });
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });

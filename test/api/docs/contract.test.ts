@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { usageResponseBody } from "../../../api/read-usage.ts";
@@ -11,17 +11,11 @@ import { type Prism, startPrism } from "./prism.ts";
 
 /** Every status of both operations, from real processes. The schemas and Prism check each answer against the document. */
 
-let service: Service;
-let strict: Prism;
-let lenient: Prism;
-let organization: Organization;
-beforeAll(async () => {
-  service = await Service.start({ workers: 0, environment: { SEARCH_DEADLINE_MS: "2500" } });
-  const upstream = service.apis[0]?.url ?? "";
-  strict = await startPrism(openApiDocument(), upstream, { requests: true });
-  lenient = await startPrism(openApiDocument(), upstream, { requests: false });
-  organization = await service.organization({ terms: endlessWindow });
-});
+const service = await Service.start({ workers: 0, environment: { SEARCH_DEADLINE_MS: "2500" } });
+const upstream = service.apis[0]?.url ?? "";
+const strict = await startPrism(openApiDocument(), upstream, { requests: true });
+const lenient = await startPrism(openApiDocument(), upstream, { requests: false });
+const organization = await service.organization({ terms: endlessWindow });
 afterAll(async () => {
   await Promise.all([strict, lenient].map((prism) => prism.close()));
   await service.stop();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Repeats } from "../../../api/doors/doors.ts";
 import { PaidAnswers } from "../../../api/search/idempotency.ts";
 import { readQuery } from "../../../shared/query/query.ts";
@@ -6,20 +6,16 @@ import { openMetrics } from "../../../shared/metrics.ts";
 import { Exposition, unpaidCalls } from "../../harness/assertions/metrics.ts";
 import { callerWith } from "../../harness/fixtures/caller.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
-import { refusal, type SerperStub, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
+import { refusal, startSerperStub, tenOrganic } from "../../harness/stubs/serper-stub.ts";
 
 /** What a client's patience and its retries cost. */
 
 const patienceMs = 1_000;
 
-let service: Service;
-let stub: SerperStub;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ apis: 0, environment: { ...stub.settings, COMPAT_DOORS: "searxng" } });
-  // The first one waits for as long as a busy machine takes.
-  for (const ms of [60_000, patienceMs]) await service.startApi({ COMPAT_PATIENCE_MS: `searxng=${ms}` });
-});
+const stub = await startSerperStub();
+const service = await Service.start({ apis: 0, environment: { ...stub.settings, COMPAT_DOORS: "searxng" } });
+// The first one waits for as long as a busy machine takes.
+for (const ms of [60_000, patienceMs]) await service.startApi({ COMPAT_PATIENCE_MS: `searxng=${ms}` });
 afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 const send = ({ token }: Organization, fields: string, api: number, signal?: AbortSignal) =>

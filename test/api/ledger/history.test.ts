@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { type DayFigures, readLedgerDays, withoutPlace } from "../../../shared/credits/ledger-days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../api/ledger/history.ts";
@@ -14,10 +14,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 const shutdown = new Shutdown();
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(async () => {
   await shutdown.run(log);
   await service.stop();

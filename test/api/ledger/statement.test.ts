@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readStatement, statementMonths } from "../../../api/ledger/statement.ts";
 import { newId } from "../../../shared/ids.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
@@ -6,10 +6,7 @@ import { Service } from "../../harness/processes/service.ts";
 
 /** The statement of a month, compared with the entries of that month counted one by one. */
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(() => service.stop());
 
 const [first, second] = [newId("req"), newId("req")];

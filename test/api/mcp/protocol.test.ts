@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { challenges, endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
-import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
+import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** The protocol's rules for HTTP, with requests that the test builds itself. */
 
-let service: Service;
-let organization: Organization;
-beforeAll(async () => {
-  const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, other.example" };
-  service = await Service.start({ environment });
-  organization = await service.organization({ terms: endlessWindow });
-});
+const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, other.example" };
+const service = await Service.start({ environment });
+const organization = await service.organization({ terms: endlessWindow });
 afterAll(() => service.stop());
 
 const ping = { jsonrpc: "2.0", id: 7, method: "ping" };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { messageOf } from "../../../shared/errors.ts";
 import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow } from "../../harness/fixtures/refusals.ts";
@@ -8,11 +8,8 @@ import { type Answer, type Organization, Service } from "../../harness/processes
 
 const timeoutMs = 3_000;
 
-let service: Service;
-beforeAll(async () => {
-  const environment = { SEARCH_DEADLINE_MS: String(timeoutMs), PUBLIC_URL: "https://serp.example" };
-  service = await Service.start({ environment });
-});
+const environment = { SEARCH_DEADLINE_MS: String(timeoutMs), PUBLIC_URL: "https://serp.example" };
+const service = await Service.start({ environment });
 afterAll(() => service.stop());
 
 // Object.keys returns strings.

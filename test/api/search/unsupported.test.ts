@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { removeHeartbeat, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
 import { endlessWindow, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../../harness/processes/service.ts";
@@ -8,12 +8,8 @@ import { type Answer, type Organization, Service } from "../../harness/processes
 const body = { keyword: "a", device: "mobile" };
 const refused = { code: "query_rejected", details: { reason: "unsupported", field: "device" } };
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ workers: 0 });
-  await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
-  await untilRefused();
-});
+const service = await Service.start({ workers: 0 });
+await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
 afterAll(() => service.stop());
 
 /** The status of a mobile search, and whether it was admitted: then the ledger has its end, whatever the worker answered. */
@@ -29,6 +25,7 @@ const untilRefused = () =>
     const { status, isAdmitted } = await searchOnce();
     return status === 400 && !isAdmitted;
   });
+await untilRefused();
 
 test("a query that no worker supports is refused before credit, without a hold, a job or a request of the window", async () => {
   const poor = await service.organization({ creditMils: 0, terms: { ...endlessWindow, windowLimit: 1 } });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
@@ -15,12 +15,8 @@ import {
   unsigned,
 } from "../../harness/clients/topups.ts";
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ workers: 0, environment: stub.environment });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ workers: 0, environment: stub.environment });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, countOutcomes, type EventDelivery, sendEvent } from "../../harness/clients/topups.ts";
 
-let stub: StripeStub;
-let service: Service;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  service = await Service.start({ apis: 2, workers: 1, environment: stub.environment });
-});
+const stub = await StripeStub.start();
+const service = await Service.start({ apis: 2, workers: 1, environment: stub.environment });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();

@@ -1,31 +1,26 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Service } from "../../harness/processes/service.ts";
 
 /** Every process and command takes its secrets from files. */
 
-let service: Service;
-let folder: string;
+const [service, folder] = await Promise.all([
+  Service.start({ apis: 0, workers: 0 }),
+  mkdtemp(join(tmpdir(), "serpmill-secrets-")),
+]);
 /** The addresses of both data stores, only in files. */
-let secrets: Record<string, string>;
-beforeAll(async () => {
-  [service, folder] = await Promise.all([
-    Service.start({ apis: 0, workers: 0 }),
-    mkdtemp(join(tmpdir(), "serpmill-secrets-")),
-  ]);
-  secrets = {
-    DATABASE_URL: "",
-    DATABASE_URL_FILE: join(folder, "postgres"),
-    REDIS_URL: "",
-    REDIS_URL_FILE: join(folder, "redis"),
-  };
-  await writeFile(join(folder, "postgres"), `${service.processDatabaseUrl}\n`);
-  await writeFile(join(folder, "redis"), `${service.redisServer.url}\n`);
-});
+const secrets = {
+  DATABASE_URL: "",
+  DATABASE_URL_FILE: join(folder, "postgres"),
+  REDIS_URL: "",
+  REDIS_URL_FILE: join(folder, "redis"),
+};
+await writeFile(join(folder, "postgres"), `${service.processDatabaseUrl}\n`);
+await writeFile(join(folder, "redis"), `${service.redisServer.url}\n`);
 afterAll(async () => {
   await service.stop();
   await rm(folder, { recursive: true });

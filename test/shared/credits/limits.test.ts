@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { spentIn } from "../../../shared/credits/limits.ts";
@@ -13,10 +13,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const priceMils = 5;
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-});
+const service = await Service.start({ apis: 0, workers: 0 });
 afterAll(() => service.stop());
 
 interface Payer {

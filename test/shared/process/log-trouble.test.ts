@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { type LogLine, RunningProcess } from "../../harness/processes/process.ts";
 import { openThrottles } from "../../../shared/process/log-trouble.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -17,11 +17,8 @@ const preload = `
   });
   process.on("SIGHUP", () => void Promise.reject(new Error("an injected rejection")));`;
 
-let service: Service;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  await service.redis.call("ACL", "SETUSER", "powerless", "on", ">x", "~*", "&*", "-@all", "+hello", "+info", "+ping");
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+await service.redis.call("ACL", "SETUSER", "powerless", "on", ">x", "~*", "&*", "-@all", "+hello", "+info", "+ping");
 afterAll(() => service.stop());
 
 function start(kind: string, settings: Record<string, string> = {}): RunningProcess {

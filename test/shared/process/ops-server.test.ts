@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { type Proxy, startProxy } from "../../harness/servers/proxy.ts";
-import { type Api, Service, type Worker } from "../../harness/processes/service.ts";
+import { startProxy } from "../../harness/servers/proxy.ts";
+import { Service } from "../../harness/processes/service.ts";
 
-let service: Service;
-let wayToPostgres: Proxy;
-let api: Api;
-let worker: Worker;
-beforeAll(async () => {
-  service = await Service.start({ apis: 0, workers: 0 });
-  wayToPostgres = await startProxy(service.databaseUrl);
-  const settings = { DATABASE_URL: wayToPostgres.url, OPS_ALLOWED_HOSTS: "api.corp.example" };
-  [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
-});
+const service = await Service.start({ apis: 0, workers: 0 });
+const wayToPostgres = await startProxy(service.databaseUrl);
+const settings = { DATABASE_URL: wayToPostgres.url, OPS_ALLOWED_HOSTS: "api.corp.example" };
+const [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
 afterAll(async () => {
   await service.stop();
   await wayToPostgres.close();

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { findRedisBinary } from "../../../local/redis-binary.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -17,31 +17,24 @@ import { Operator } from "../../harness/processes/operator.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { acceptsLogin, addRedisUsers, usualPasswords } from "../../harness/servers/redis-users.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
-import { type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { startSerperStub } from "../../harness/stubs/serper-stub.ts";
 import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** The users of deploy/redis: the whole service runs as them, and they may do nothing else. */
 
-let service: Service;
-let stripe: StripeStub;
-let serper: SerperStub;
-let urls: { api: string; worker: string };
-
-beforeAll(async () => {
-  [stripe, serper] = await Promise.all([StripeStub.start(), startSerperStub()]);
-  const environment = {
-    ...stripe.environment,
-    ...serper.settings,
-    SEARCH_CACHE_SECONDS: "60",
-    RAW_ANSWER_MINUTES: "10",
-    SEARCH_DEADLINE_MS: "20000",
-  };
-  service = await Service.start({ apis: 0, workers: 0, environment });
-  urls = await addRedisUsers(service.redisServer);
-  await service.startWorker({ REDIS_URL: urls.worker });
-  const api = await service.startApi({ REDIS_URL: urls.api });
-  await service.until(() => seesWorkers(api));
-});
+const [stripe, serper] = await Promise.all([StripeStub.start(), startSerperStub()]);
+const environment = {
+  ...stripe.environment,
+  ...serper.settings,
+  SEARCH_CACHE_SECONDS: "60",
+  RAW_ANSWER_MINUTES: "10",
+  SEARCH_DEADLINE_MS: "20000",
+};
+const service = await Service.start({ apis: 0, workers: 0, environment });
+const urls = await addRedisUsers(service.redisServer);
+await service.startWorker({ REDIS_URL: urls.worker });
+const api = await service.startApi({ REDIS_URL: urls.api });
+await service.until(() => seesWorkers(api));
 afterAll(async () => {
   await service.stop();
   await Promise.all([stripe.close(), serper.close()]);

@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { everythingInPostgres, everythingInRedis } from "../../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../../harness/assertions/metrics.ts";
-import { type Api, Service, type Worker } from "../../../harness/processes/service.ts";
+import { Service } from "../../../harness/processes/service.ts";
 
 const key = "canary-key-in-an-address";
 const page = {
@@ -35,28 +35,23 @@ const server = createServer((request, response) => {
   replies[url.searchParams.get("q") ?? ""]?.(response, request.url ?? "");
 });
 
-let service: Service;
-let apis: Api[];
-let worker: Worker;
 // The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
 const timingOut = 1;
-beforeAll(async () => {
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("The stub has no TCP port.");
-  service = await Service.start({ apis: 0, workers: 0 });
-  const settings = {
-    SERP_PROVIDERS: "serpapi",
-    SERPAPI_API_KEY: key,
-    SERPAPI_BASE_URL: `http://127.0.0.1:${address.port}`,
-    LOG_LEVEL: "trace",
-  };
-  apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
-  worker = await service.startWorker(settings);
-  for (const api of apis) await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
+await new Promise<void>((resolve) => {
+  server.listen(0, "127.0.0.1", resolve);
 });
+const address = server.address();
+if (address === null || typeof address === "string") throw new Error("The stub has no TCP port.");
+const service = await Service.start({ apis: 0, workers: 0 });
+const settings = {
+  SERP_PROVIDERS: "serpapi",
+  SERPAPI_API_KEY: key,
+  SERPAPI_BASE_URL: `http://127.0.0.1:${address.port}`,
+  LOG_LEVEL: "trace",
+};
+const apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
+const worker = await service.startWorker(settings);
+for (const api of apis) await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
 afterAll(async () => {
   await service.stop();
   server.close();
