@@ -2,6 +2,7 @@ import { z } from "zod";
 import { depthMax } from "../../shared/query/depth.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
+  answerText,
   type Door,
   localeOf,
   locationIn,
@@ -61,7 +62,9 @@ function write({ results }: SearchResponseBody, part: Part) {
   const [first] = panel?.siteLinks ?? [];
   const website = first?.title === panel?.title ? first?.url : undefined;
   return {
-    ...(answerBox && { answerBox: { title: answerBox.title, snippet: answerBox.description, link: answerBox.url } }),
+    ...(answerBox && {
+      answerBox: { title: answerBox.title, snippet: answerText(answerBox), link: answerBox.url || undefined },
+    }),
     ...(panel && {
       knowledgeGraph: { title: panel.title, description: panel.description, website },
     }),

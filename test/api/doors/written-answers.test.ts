@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import { searxng } from "../../../api/doors/searxng.ts";
+import { serper } from "../../../api/doors/serper.ts";
+import { tavily } from "../../../api/doors/tavily.ts";
+import { elementsOf } from "../../harness/fixtures/dataforseo-items.ts";
+import { pageOf } from "../../harness/fixtures/serpapi-page.ts";
+
+/** What doors write of the elements that adapters read. */
+
+const orders = {
+  searxng: searxng.fields.parse({ q: "a", format: "json" }),
+  serper: serper.fields.parse({ q: "a" }),
+  tavily: tavily.fields.parse({ query: "a", include_answer: true }),
+};
+
+/** The answer of a door with these results. Of an answer, it reads only these fields. */
+function written(door: keyof typeof orders, results: readonly object[]): unknown {
+  const answer = { results, query: { engine: "google" } };
+  return JSON.parse(JSON.stringify(orders[door].write(answer as never, { path: "/search", durationMs: 1 })));
+}
+
+test("an answer of facts, such as the weather, has its facts at each door", () => {
+  const box = { type: "weather_result", temperature: "77", unit: "Celsius", location: "Delhi" };
+  const { elements } = pageOf({ organic_results: [], answer_box: box });
+  const weather = "weather result · Temperature: 77 · Unit: Celsius · Location: Delhi";
+  expect(written("tavily", elements)).toMatchObject({ answer: weather });
+  expect(written("searxng", elements)).toMatchObject({ answers: [weather] });
+  expect(written("serper", elements)).toHaveProperty("answerBox", { title: "weather result", snippet: weather });
+});
+
+test("an answer with a description has the facts around that, and not its title", () => {
+  const price = { displayed_price: "$277.69" };
+  const stock = {
+    type: "stocks_box",
+    title: "Pumps Inc",
+    snippet: "Closed.",
+    source: "NYSE",
+    price,
+    url: "https://a.example/",
+  };
+  const elements = elementsOf(stock);
+  expect(written("tavily", elements)).toMatchObject({ answer: "$277.69 · NYSE · Closed." });
+  expect(written("serper", elements)).toMatchObject({ answerBox: { link: "https://a.example/" } });
+});
