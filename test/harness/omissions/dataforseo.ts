@@ -52,6 +52,10 @@ export const dataforseoOmissions: readonly Omission[] = [
   { path: "**.checks", reason: "flags" },
   { path: "**.extra", reason: "an ad click id" },
   { path: "**.seed_question", reason: "the opened question, which is in the list" },
+  {
+    path: "tasks.result.items.items.expanded_element.**.references",
+    reason: "pages that a generated answer cites; the first is used if the question has no page",
+  },
   { path: "**.timestamp", reason: "the time of the displayed date; used if no date is displayed" },
   { path: "**.price.current", reason: "the displayed price; used if none is displayed" },
   { path: "**.rating_max", reason: "the rating scale, part of the rating's text" },

@@ -36,5 +36,9 @@ export const searchapiOmissions: readonly Omission[] = [
   { path: "related_questions.answer_highlight", reason: "words of the answer; used if there is none" },
   { path: "related_questions.entity", reason: "the answer in another form" },
   { path: "related_questions.search", reason: "a Google page with more of the same" },
+  {
+    path: "related_questions.reference_links",
+    reason: "pages that a generated answer cites; the first is used if the question has no page",
+  },
   { path: "related_questions.error", reason: "reports that Google loads the answer later" },
 ];

@@ -39,6 +39,10 @@ export const serpapiOmissions: readonly Omission[] = [
   { path: "**.reference_indexes", reason: "numbers of references" },
   { path: "**.references.index", reason: "numbers of references" },
   { path: "**.text_blocks.type", reason: "the paragraph type" },
+  {
+    path: "related_questions.references",
+    reason: "pages that a generated answer cites; the first is used if the question has no page",
+  },
   { path: "related_questions.type", reason: "the answer type" },
   { path: "answer_box.type", reason: "the answer type; used as the title if there is none" },
   { path: "ai_overview.error", reason: "reports that there is no overview" },

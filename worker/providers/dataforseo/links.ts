@@ -68,12 +68,12 @@ export function toLink(row: Fields): RawLink {
   return { title, url: addressOf(row, answers), description: joinWithDots(...details) };
 }
 
-/** Questions, each described by its answer and the page that answers it, and after them the pages that generated answers cite. */
+/** Questions, each described by its answer and the page that answers it, and after them the keywords of their answers. */
 export function questionLinks(rows: readonly Fields[]): RawLink[] {
-  const cited: RawLink[] = [];
+  const keywords: RawLink[] = [];
   const questions = rows.slice(0, listRowsMax).map((row) => {
     const answers = answersOf(row);
-    cited.push(...answers.flatMap(({ links }) => links));
+    keywords.push(...answers.flatMap((answer) => answer.keywords));
     const title = firstText(row, ...titleFields);
     const details = new Set([
       ...textsOf(row, ["answer_text", "description", "snippet"]),
@@ -84,23 +84,23 @@ export function questionLinks(rows: readonly Fields[]): RawLink[] {
     details.delete(title);
     return { title, url: addressOf(row, answers), description: joinWithDots(...details) };
   });
-  return [...questions, ...cited];
+  return [...questions, ...keywords];
 }
 
 /** What a page shows below a row when it is opened: the answer to a question, or a page that mentions a product. */
-type Answer = { text: string; url: string; links: readonly RawLink[] };
+type Answer = { text: string; url: string; keywords: readonly RawLink[] };
 
 function answersOf(row: Fields): Answer[] {
   const expanded = toRows(row["expanded_element"]);
   return (expanded.length > 0 ? expanded : toRows(row["mentioned_in"]).slice(0, 1)).map(readAnswer);
 }
 
-/** A generated answer, or one with the title and the date of its page. */
+/** A generated answer with the first page that it cites, or one with the title and the date of its page. */
 function readAnswer(answer: Fields): Answer {
   if (isOverview(answer) || Array.isArray(answer["items"])) {
     const { paragraphs, tableRows, links } = readOverview(answer);
     const text = joinWithDots(joinLines(paragraphs), tableRows.join("; "));
-    return { text, url: links.find(({ url }) => url !== "")?.url ?? "", links };
+    return { text, url: links.find(({ url }) => url !== "")?.url ?? "", keywords: [] };
   }
   const texts = new Set([
     ...textsOf(answer, ["featured_title", "description", "snippet", "text"]),
@@ -108,8 +108,8 @@ function readAnswer(answer: Fields): Answer {
     ...textsOf(answer, ["title", "breadcrumb"]),
     formatDate(answer),
   ]);
-  const links = toTexts(answer["related_searches"]).map((title) => ({ title }));
-  return { text: joinWithDots(...texts), url: firstText(answer, "url"), links };
+  const keywords = toTexts(answer["related_searches"]).map((title) => ({ title }));
+  return { text: joinWithDots(...texts), url: firstText(answer, "url"), keywords };
 }
 
 /** A copy at DataForSEO, whose address has the id of our task. */

@@ -1,7 +1,7 @@
 import type { ResultType } from "../../../shared/results.ts";
 import { buildElement, joinLines, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
-import { readTextBlocks, toReference } from "./panels.ts";
+import { readTextBlocks } from "./panels.ts";
 import { isObject } from "../read-rows.ts";
 import {
   describe,
@@ -118,26 +118,22 @@ export function businessLink(row: Row): RawLink {
   };
 }
 
-/**
- * A question: its answer, then the page that it is from. Of a generated answer, the page is the first of its references, and the
- * other ones follow.
- */
-export function questionLink(row: Row): RawLink[] {
+/** A question: its answer, then the page that it is from. Of a generated answer, that is the first of its references. */
+export function questionLink(row: Row): RawLink {
   row.skip("type");
   const question = row.text("question");
   const generated = readTextBlocks(row.take("text_blocks"));
-  const references = toRows(row.take("references"));
+  const [reference] = toRows(row.take("references"));
   const snippet = row.text("snippet");
   const answer = [snippet, ...toTexts(row.take("list")), ...toMembers(row.take("table")).map(tableLine)];
   const title = row.text("title");
   const own = row.text("link");
-  const [first, ...others] = own === "" ? references : [undefined, ...references];
+  const first = own === "" ? reference : undefined;
   const url = own || (first?.text("link") ?? "") || row.text("more_results_link");
   const source = [question === "" ? "" : title, ...["source", "displayed_link", "date"].map((name) => row.text(name))];
   const cited = ["title", "source", "snippet"].map((name) => first?.text(name) ?? "");
   const text = joinLines([...answer, generated.description]);
-  const link = { title: question || title, url, description: describe(row, [text, ...source, ...cited], question) };
-  return [link, ...others.flatMap((reference) => (reference ? [toReference(reference)] : []))];
+  return { title: question || title, url, description: describe(row, [text, ...source, ...cited], question) };
 }
 
 /** A search, and the things that Google lists under it, each with a search of its own. */

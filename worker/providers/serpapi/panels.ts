@@ -135,7 +135,7 @@ export function readAiOverview(value: unknown): Element[] | undefined {
   return isMissing ? [] : undefined;
 }
 
-export function toReference(row: Row): RawLink {
+function toReference(row: Row): RawLink {
   const title = row.text("title");
   const description = joinWithDots(row.text("source"), row.text("snippet"));
   return { title, url: row.text("link"), description };

@@ -106,8 +106,6 @@ describe("elements of DataForSEO", () => {
         [
           { title: "Why?", url: "https://ai.example/", description: "So. Step 1: And so. · A: B; c · d · e" },
           { title: "Why not?", url: "https://ai.example/", description: "" },
-          { title: "AI", url: "https://ai.example/", description: "" },
-          { title: "Also AI", url: "https://ai.example/2", description: "Why so." },
         ],
       ],
       ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],

@@ -79,7 +79,6 @@ test.each([
         url: "https://faq.example/2",
         description: "It moves water. Uses · Wells: deep ones. a: b · FAQ",
       },
-      { title: "Wells", url: "https://wells.example/3", description: "Wells · Deep ones." },
       { title: "How?", url: "", description: "So: Prime it. Pump: Price" },
     ],
   ],
