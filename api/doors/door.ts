@@ -58,14 +58,21 @@ export interface Part {
   of: <T>(organic: readonly T[]) => T[];
 }
 
+/** Google's pages rarely have fewer organic results, except for the last one. */
+const organicPerPageMin = 6;
+
 /**
  * One page of several, each with so many results. Google's pages often have fewer than ten: of as many of them as were fetched,
- * this is the last one, which begins where it would if all had equally many.
+ * this is the last one, which begins where it would if all had equally many. It is empty if the pages before it have all results
+ * with {@link organicPerPageMin} on each.
  */
 export function pageOf(number: number, size: number = organicPerPage): Part {
   const end = number * size;
   const isWhole = size % organicPerPage === 0;
-  const startIn = (count: number) => (isWhole ? Math.floor((count * (number - 1)) / number) : end - size);
+  const startIn = (count: number) => {
+    const isPastEnd = count <= ((end - size) / organicPerPage) * organicPerPageMin;
+    return isWhole && !isPastEnd ? Math.floor((count * (number - 1)) / number) : end - size;
+  };
   return { depth: wholePages(end), of: (organic) => organic.slice(startIn(organic.length), end) };
 }
 

@@ -34,6 +34,17 @@ test("where Google's pages have fewer than ten results, the pages of a door leav
 });
 
 test.each([
+  { count: 6, number: 2, size: 10, shown: 0 },
+  { count: 7, number: 2, size: 10, shown: 4 },
+  { count: 10, number: 3, size: 10, shown: 0 },
+  { count: 12, number: 2, size: 20, shown: 0 },
+  { count: 0, number: 1, size: 10, shown: 0 },
+])("of $count results in all, page $number of $size has $shown", ({ count, number, size, shown }) => {
+  const all = Array.from({ length: count }, (_, place) => place);
+  expect(pageOf(number, size).of(all)).toEqual(all.slice(count - shown));
+});
+
+test.each([
   { location: "London", country: "uk", expected: "London, uk" },
   { location: "London, Ontario, Canada", country: "uk", expected: "London, Ontario, Canada" },
   { location: undefined, country: "uk", expected: "uk" },
