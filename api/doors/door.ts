@@ -6,7 +6,7 @@ import { readLocation } from "../../shared/query/locations.ts";
 import { locationCharactersMax } from "../../shared/query/query.ts";
 import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
-import type { Result, ResultType } from "../../shared/results.ts";
+import type { Result, ResultType, SiteLink } from "../../shared/results.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
 
 /**
@@ -137,6 +137,12 @@ export const organicOf = ({ results }: SearchResponseBody): Result[] => ofType(r
 
 export const ofType = (results: readonly Result[], ...types: ResultType[]): Result[] =>
   results.filter(({ type }) => types.includes(type));
+
+/** The links within these elements, each title once: every page of Google's repeats keywords and questions. */
+export function linksIn(results: readonly Result[], type: ResultType): SiteLink[] {
+  const links = ofType(results, type).flatMap(({ siteLinks }) => siteLinks);
+  return [...Map.groupBy(links, ({ title }) => title).values()].flatMap(([first]) => first ?? []);
+}
 
 /** What the engine itself answers, in words: quoted, calculated or generated. */
 export const answersIn = ({ results }: SearchResponseBody): string[] =>

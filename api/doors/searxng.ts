@@ -4,6 +4,7 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
   answersIn,
   type Door,
+  linksIn,
   localeOf,
   ofType,
   optionalText,
@@ -62,7 +63,7 @@ function page(answer: SearchResponseBody, part: Part) {
     answers: answersIn(answer),
     corrections: query.searchedKeyword === undefined ? [] : [query.searchedKeyword],
     infoboxes: ofType(results, "knowledge_graph").map((panel) => infobox(panel, query.engine)),
-    suggestions: ofType(results, "related_searches").flatMap(({ siteLinks }) => siteLinks.map(({ title }) => title)),
+    suggestions: linksIn(results, "related_searches").map(({ title }) => title),
     unresponsive_engines: [],
   };
 }

@@ -4,6 +4,7 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
   answerText,
   type Door,
+  linksIn,
   localeOf,
   locationIn,
   ofType,
@@ -71,11 +72,11 @@ function write({ results }: SearchResponseBody, part: Part) {
     organic: part
       .of(ofType(results, "organic"))
       .map(({ title, url, description }, place) => ({ title, link: url, snippet: description, position: place + 1 })),
-    peopleAlsoAsk: ofType(results, "people_also_ask").flatMap(({ siteLinks }) =>
-      siteLinks.map(({ title, description, url }) => ({ question: title, snippet: description, link: url })),
-    ),
-    relatedSearches: ofType(results, "related_searches").flatMap(({ siteLinks }) =>
-      siteLinks.map(({ title }) => ({ query: title })),
-    ),
+    peopleAlsoAsk: linksIn(results, "people_also_ask").map(({ title, description, url }) => ({
+      question: title,
+      snippet: description,
+      link: url,
+    })),
+    relatedSearches: linksIn(results, "related_searches").map(({ title }) => ({ query: title })),
   };
 }

@@ -28,6 +28,22 @@ test("an answer of facts, such as the weather, has its facts at each door", () =
   expect(written("serper", elements)).toHaveProperty("answerBox", { title: "weather result", snippet: weather });
 });
 
+test("keywords and questions that several pages have are there once", () => {
+  const links = (...titles: string[]) => titles.map((title) => ({ title, url: "", description: "" }));
+  const results = [
+    { type: "people_also_ask", siteLinks: links("Which?", "Why?") },
+    { type: "related_searches", siteLinks: links("hand pump", "jet pump") },
+    { type: "people_also_ask", siteLinks: links("Why?", "When?") },
+    { type: "related_searches", siteLinks: links("jet pump", "well") },
+  ];
+  const keywords = ["hand pump", "jet pump", "well"];
+  expect(written("searxng", results)).toMatchObject({ suggestions: keywords });
+  expect(written("serper", results)).toMatchObject({
+    relatedSearches: keywords.map((query) => ({ query })),
+    peopleAlsoAsk: ["Which?", "Why?", "When?"].map((question) => ({ question })),
+  });
+});
+
 test("an answer with a description has the facts around that, and not its title", () => {
   const price = { displayed_price: "$277.69" };
   const stock = {
