@@ -144,6 +144,20 @@ export function linksIn(results: readonly Result[], type: ResultType): SiteLink[
   return [...Map.groupBy(links, ({ title }) => title).values()].flatMap(([first]) => first ?? []);
 }
 
+/** The knowledge panels that say what they are about. The ratings of a business may be a panel without a name. */
+export const panelsOf = (results: readonly Result[]): Result[] =>
+  ofType(results, "knowledge_graph").filter(({ title, description }) => (title || description) !== "");
+
+/** Longer labels are sentences. */
+const labelCharactersMax = 60;
+
+/** The facts of a panel: `Founded: 1976` has a label and a value. A line without a label is none. */
+export const factsOf = ({ richSnippet }: Result): { label: string; value: string }[] =>
+  richSnippet.bottom.flatMap((line) => {
+    const at = line.indexOf(": ");
+    return at < 1 || at > labelCharactersMax ? [] : [{ label: line.slice(0, at), value: line.slice(at + 2) }];
+  });
+
 /** What the engine itself answers, in words: quoted, calculated or generated. */
 export const answersIn = ({ results }: SearchResponseBody): string[] =>
   ofType(results, "answer_box", "featured_snippet", "ai_overview")

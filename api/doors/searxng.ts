@@ -4,12 +4,13 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
   answersIn,
   type Door,
+  factsOf,
   linksIn,
   localeOf,
-  ofType,
   optionalText,
   organicOf,
   pageOf,
+  panelsOf,
   type Part,
   requiredText,
   scoreAt,
@@ -62,13 +63,14 @@ function page(answer: SearchResponseBody, part: Part) {
     })),
     answers: answersIn(answer),
     corrections: query.searchedKeyword === undefined ? [] : [query.searchedKeyword],
-    infoboxes: ofType(results, "knowledge_graph").map((panel) => infobox(panel, query.engine)),
+    infoboxes: panelsOf(results).map((panel) => infobox(panel, query.engine)),
     suggestions: linksIn(results, "related_searches").map(({ title }) => title),
     unresponsive_engines: [],
   };
 }
 
-function infobox({ title, url, description, siteLinks }: Result, engine: string) {
+function infobox(panel: Result, engine: string) {
+  const { title, url, description, siteLinks } = panel;
   const urls = siteLinks.filter((link) => link.url !== "").map((link) => ({ title: link.title, url: link.url }));
-  return { infobox: title, id: url, content: description, urls, attributes: [], engine };
+  return { infobox: title, id: url, content: description, urls, attributes: factsOf(panel), engine };
 }

@@ -4,12 +4,14 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
   answerText,
   type Door,
+  factsOf,
   linksIn,
   localeOf,
   locationIn,
   ofType,
   optionalText,
   pageOf,
+  panelsOf,
   type Part,
   requiredText,
   wholeNumberUpTo,
@@ -58,7 +60,7 @@ export const serper: Door = {
 
 function write({ results }: SearchResponseBody, part: Part) {
   const [answerBox] = ofType(results, "answer_box", "featured_snippet");
-  const [panel] = ofType(results, "knowledge_graph");
+  const [panel] = panelsOf(results);
   // Adapters put the website first, under the panel's title. An entity without one begins with its sources.
   const [first] = panel?.siteLinks ?? [];
   const website = first?.title === panel?.title ? first?.url : undefined;
@@ -67,7 +69,14 @@ function write({ results }: SearchResponseBody, part: Part) {
       answerBox: { title: answerBox.title, snippet: answerText(answerBox), link: answerBox.url || undefined },
     }),
     ...(panel && {
-      knowledgeGraph: { title: panel.title, description: panel.description, website },
+      knowledgeGraph: {
+        title: panel.title,
+        // Above a panel is its type, or its rating.
+        type: panel.richSnippet.top.find((line) => /\p{L}{2}/u.test(line)),
+        description: panel.description,
+        website,
+        attributes: Object.fromEntries(factsOf(panel).map(({ label, value }) => [label, value])),
+      },
     }),
     organic: part
       .of(ofType(results, "organic"))

@@ -76,7 +76,13 @@ test.each([
   { first: "Wikipedia", website: undefined },
 ])("Serper's `website` is $website where the panel of Ada begins with a link to $first", ({ first, website }) => {
   const own = { title: first, url: "https://ada.example/", description: "" };
-  const panel = { type: "knowledge_graph", title: "Ada", description: "", url: "", siteLinks: [own] };
+  const panel = {
+    type: "knowledge_graph",
+    title: "Ada",
+    description: "",
+    siteLinks: [own],
+    richSnippet: { top: [], bottom: [] },
+  };
   const answer = { results: [panel], query: { engine: "google" } };
   const { write } = serper.fields.parse({ q: "a" });
   // Of an answer, only these fields are read.

@@ -44,6 +44,25 @@ test("keywords and questions that several pages have are there once", () => {
   });
 });
 
+test("a panel has its facts with their labels, and one without a name is left out", () => {
+  const facts = [
+    { type: "knowledge_graph_row_item", title: "Founded", text: "1976: in a garage" },
+    { type: "knowledge_graph_row_item", title: null, text: "It has no label." },
+    { type: "knowledge_graph_row_item", title: null, text: `${"It moves water, ".repeat(5)}such as: rain.` },
+  ];
+  const rating = { value: 4.8, votes_count: 803 };
+  const panel = { type: "knowledge_graph", title: "Pumps Inc", subtitle: "Corporation", rating, items: facts };
+  const elements = elementsOf({ type: "google_reviews", reviews_count: 9031, rating }, panel);
+  const attributes = [{ label: "Founded", value: "1976: in a garage" }];
+  expect(written("searxng", elements)).toMatchObject({ infoboxes: [{ infobox: "Pumps Inc", attributes }] });
+  expect(written("serper", elements)).toHaveProperty("knowledgeGraph", {
+    title: "Pumps Inc",
+    type: "Corporation",
+    description: "",
+    attributes: { Founded: "1976: in a garage" },
+  });
+});
+
 test("an answer with a description has the facts around that, and not its title", () => {
   const price = { displayed_price: "$277.69" };
   const stock = {
