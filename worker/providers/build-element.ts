@@ -102,6 +102,15 @@ export function joinLines(lines: readonly string[]): string {
   return joined;
 }
 
+/** The lines of one text in one line. A line that begins in lower case continues the sentence of the line before it. */
+export function unwrapLines(lines: readonly string[]): string {
+  const sentences: string[] = [];
+  for (const line of lines.map((text) => text.trim())) {
+    sentences.push(/^\p{Ll}/u.test(line) ? `${sentences.pop() ?? ""} ${line}` : line);
+  }
+  return joinLines(sentences);
+}
+
 const day = String.raw`\d{1,2}\.?`;
 const month = String.raw`\p{L}{3,12}\.?`;
 const year = String.raw`(?:19|20)\d\d`;

@@ -1,4 +1,4 @@
-import { filled, isPunctuated, joinLines, joinWithDots, ratingText } from "../build-element.ts";
+import { filled, isPunctuated, joinWithDots, ratingText, unwrapLines } from "../build-element.ts";
 import { type Fields, isObject, readRows } from "../read-rows.ts";
 
 const partsMax = 50;
@@ -25,7 +25,7 @@ export function textsOf(row: Fields, fields: readonly string[]): string[] {
 function toText(value: unknown): string {
   if (typeof value === "string")
     return value.includes("\n")
-      ? joinLines(value.split("\n").map((line) => trimCharacters(line, spaces)))
+      ? unwrapLines(value.split("\n").map((line) => trimCharacters(line, spaces)))
       : trimCharacters(value, spaces);
   return typeof value === "number" && Number.isFinite(value) ? String(Number(value.toPrecision(digitsKept))) : "";
 }

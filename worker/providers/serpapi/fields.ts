@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { filled, joinLines, joinWithDots, ratingText, type RawLink } from "../build-element.ts";
+import { filled, joinWithDots, ratingText, type RawLink, unwrapLines } from "../build-element.ts";
 import { type Fields, isObject, toFields } from "../read-rows.ts";
 
 /** The longest lists of real pages have about fifty members. Reading far longer ones would block the worker's other searches. */
@@ -83,7 +83,7 @@ export const withoutDirectionMarks = (text: string): string => text.replace(/[\u
 
 /** A text in one line, or a number as text; "" for anything else. */
 export function toText(value: unknown): string {
-  if (typeof value === "string") return value.includes("\n") ? joinLines(value.split("\n")) : value.trim();
+  if (typeof value === "string") return value.includes("\n") ? unwrapLines(value.split("\n")) : value.trim();
   return typeof value === "number" && Number.isFinite(value) ? String(value) : "";
 }
 

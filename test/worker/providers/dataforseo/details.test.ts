@@ -29,6 +29,12 @@ test("a business has its phone, its votes and its opening hours, and its booking
   expect(linksOf({ ...business, url: null })).toMatchObject([{ url: "https://book.example/house" }]);
 });
 
+test("a text that is broken into lines within its sentences has no dots in them", () => {
+  expect(productOf({ description: "A pump for \ncombined use, made to\nlast.\nSold out \n\nin spring" })).toBe(
+    "A pump for combined use, made to last. Sold out · in spring",
+  );
+});
+
 test.each([
   [{ displayed_price: "$79", current: 79, regular: 99, currency: "USD" }, "$79 · 99 USD"],
   [{ displayed_price: "$79", current: 79, regular: 79, currency: "USD" }, "$79"],

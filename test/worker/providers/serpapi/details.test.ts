@@ -16,14 +16,14 @@ describe("a business has its details", () => {
     address: "1 Main St\nSpringfield",
     hours: "Open ⋅ Closes 8 PM",
     phone: "(555) 010-0100",
-    description: "In-store pickup",
+    description: "In-store\npickup",
     service_options: { in_store_pickup: true, delivery: false },
     extensions: ["Has pumps"],
     gps_coordinates: { latitude: 1.5, longitude: 2.5 },
     links: { website: "https://shop.example/", directions: "https://maps.example/to" },
   };
 
-  test("and its line breaks do not join words", () => {
+  test("and its line breaks join no words and split no sentence", () => {
     expect(linksOf({ local_results: { places: [place] } })).toEqual([
       {
         title: "Pump Shop",
