@@ -4,7 +4,7 @@ import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
 import { type ListedLocation, withoutCountry } from "./listed-location.ts";
 import { findOtherNames } from "./place-names.ts";
 import { findFirstParts, findNamesakes, type StoredLocation } from "./stored-lists.ts";
-import { foldLocationPart } from "../../shared/gazetteer/fold-name.ts";
+import { foldLocationPart, removeSpaces } from "../../shared/gazetteer/fold-name.ts";
 import { subdivisionsByCode } from "../../shared/query/subdivisions.ts";
 import { closestNames } from "../../shared/errors/closest-names.ts";
 
@@ -144,9 +144,9 @@ function hasInOrder(parts: readonly string[], accepted: readonly ReadonlySet<str
   return found === accepted.length;
 }
 
-/** The name of a region by its code in this country: `tx` in the United States → `texas`. */
+/** The name of a region by its code in this country: `tx` or, from `T.X.`, `t x` in the United States → `texas`. */
 function regionOfCode(region: string, countryCode: string): string[] {
-  return subdivisionsByCode(`${countryCode.toLowerCase()} ${region}`).map((name) =>
+  return subdivisionsByCode(`${countryCode.toLowerCase()} ${removeSpaces(region)}`).map((name) =>
     foldLocationPart(name.slice(0, name.lastIndexOf(","))),
   );
 }

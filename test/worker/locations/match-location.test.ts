@@ -28,6 +28,7 @@ test.each([
   ["İzmir, Turkey", "Izmir,Izmir,Turkiye"],
   ["St. Étienne, France", "Saint-Etienne,Auvergne-Rhone-Alpes,France"],
   ["Springfield, MO, USA", "Springfield,Missouri,United States"],
+  ["New York, N.Y., USA", "New York,New York,United States"],
   ["Tōkyō, Japan", "Tokyo,Japan"],
 ])("%s is the only place of that name, %s", (written, listed) => {
   expect(meaningsOf(written)).toEqual([listed]);
