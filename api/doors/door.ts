@@ -3,6 +3,8 @@ import { organicPerPage } from "../../shared/query/depth.ts";
 import { countryCodeByName } from "../../shared/query/countries.ts";
 import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
+import { usState } from "../../shared/query/subdivisions.ts";
+import { foldName } from "../../shared/gazetteer/fold-name.ts";
 import { locationCharactersMax } from "../../shared/query/query.ts";
 import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
@@ -125,10 +127,12 @@ export function localeOf(locale: string | undefined): { language?: string; locat
   return { language, ...(location !== undefined && { location }) };
 }
 
-/** A location as a client sends it, completed by its field for the country if it names none. */
+/** A location as a client sends it, completed by its field for the country if it names none. In the United States, Georgia is the state. */
 export function locationIn(location: string | undefined, country: string | undefined): string | undefined {
   if (location === undefined || country === undefined) return location ?? country;
   if (location.length > locationCharactersMax) return location; // It is refused, and reading it takes long.
+  const state = countryCodeByName(country) === "US" ? usState(foldName(location)) : undefined;
+  if (state) return `${state.name}, ${country}`;
   return "problem" in readLocation(location) ? `${location}, ${country}` : location;
 }
 

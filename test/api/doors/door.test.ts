@@ -47,6 +47,10 @@ test.each([
 test.each([
   { location: "London", country: "uk", expected: "London, uk" },
   { location: "London, Ontario, Canada", country: "uk", expected: "London, Ontario, Canada" },
+  { location: "Georgia", country: "us", expected: "Georgia, us" },
+  { location: "CA", country: "us", expected: "California, us" },
+  { location: "Georgia", country: "ge", expected: "Georgia" },
+  { location: "Mexico", country: "us", expected: "Mexico" },
   { location: undefined, country: "uk", expected: "uk" },
   { location: "London", country: undefined, expected: "London" },
 ])("$location with the country $country is $expected", ({ location, country, expected }) => {
