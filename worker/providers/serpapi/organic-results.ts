@@ -119,9 +119,9 @@ const countLine = /^\(?(?<count>\d[\d.,\s]*)\s*\p{L}+\)?(?<rest>\s.*)?$/u;
 /** Arabic, Persian and Devanagari digits. */
 const otherDigits = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f]/g;
 
-/** The word for a rating, in the languages where SerpApi keeps Google's own word as the name of the number. */
+/** The word for a rating, in English and in the languages where SerpApi keeps Google's own word as the name of the number. */
 const ratingNames = new Set(
-  `note bewertung valoración calificación puntuación valutazione voto classificação avaliação nota beoordeling waardering betyg
+  `rating note bewertung valoración calificación puntuación valutazione voto classificação avaliação nota beoordeling waardering betyg
   bedømmelse vurdering arvio arvosana ocena hodnocení hodnotenie értékelés evaluare рейтинг оценка оцінка βαθμολογία puan
   değerlendirme 評価 評分 评分 평점 คะแนน التقييم דירוג रेटिंग`.split(/\s+/),
 );
@@ -155,28 +155,35 @@ function splitRating({ lines, detected }: SnippetPart): { stars: string; lines: 
   };
 }
 
-/** The line with the rating: by its English name, or else by a name that no English page has. */
-function findRating(
-  matches: readonly (Record<string, string> | undefined)[],
-  rating: string,
-  detected: Numbers,
-): Rating | undefined {
-  for (const [at, match] of matches.entries()) {
-    const value = toNumber(match?.["value"]);
-    if (rating !== "" && value === Number(rating))
-      return { at, value: withScale(value, match?.["best"]), name: "rating" };
+type RatingLine = Record<string, string> | undefined;
+
+/**
+ * The line with the rating: by its English name, or else by a name that no English page has. Another line may have the same
+ * number: `["Level 4", "4.0 (12)"]`.
+ */
+function findRating(matches: readonly RatingLine[], rating: string, detected: Numbers): Rating | undefined {
+  const isEqual = (match: RatingLine) => rating !== "" && toNumber(match?.["value"]) === Number(rating);
+  const isNamed = (match: RatingLine) => isEqual(match) && (labelIn(match) === "" || ratingNames.has(labelIn(match)));
+  const equalAt = matches.findIndex(matches.some(isNamed) ? isNamed : isEqual);
+  if (equalAt >= 0) {
+    return { at: equalAt, value: withScale(Number(rating), matches[equalAt]?.["best"]), name: "rating" };
   }
   for (const [at, match] of matches.entries()) {
     const value = toNumber(match?.["value"]);
     const name = [...detected].find(([key, number]) => number === value && !englishNames.test(key))?.[0];
     if (value === undefined || name === undefined) continue;
-    const label = (match?.["label"] ?? "").replace(/[:：]/, "").trim().toLowerCase();
+    const label = labelIn(match);
     const best = match?.["best"];
     const stars = (value / Number(best ?? 5)) * 5;
     const isRating = rating === "" ? ratingNames.has(label) : label !== "" && Math.abs(stars - Number(rating)) <= 0.5;
     if (isRating) return { at, value: withScale(value, best), name };
   }
   return undefined;
+}
+
+/** `Note : 4,3` → `note`. */
+function labelIn(match: RatingLine): string {
+  return (match?.["label"] ?? "").replace(/[:：]/, "").trim().toLowerCase();
 }
 
 /** `8.5/10`. The usual scale up to 5 is left out. */

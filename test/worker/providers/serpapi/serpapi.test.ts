@@ -104,6 +104,12 @@ describe("an organic result", () => {
     ["in one line with its count", ["5.0(102)", "5 mins"], { rating: 5, reviews: 102 }, ["5 (102)", "5 mins"]],
     ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],
     ["with a rounded count", ["4.4 (1.1K)", "$5"], { rating: 4.4, reviews: 1100 }, ["4.4 (1,100)", "$5"]],
+    [
+      "below a line with the same number",
+      ["Level 4", "4.0 (12)", "$9"],
+      { rating: 4, reviews: 12 },
+      ["4 (12)", "Level 4", "$9"],
+    ],
     ["with a scale that is not 5", ["Rating: 9/10", "9 items"], { rating: 9 }, ["9/10", "9 items"]],
     [
       "with a line for screen readers",
