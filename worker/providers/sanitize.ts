@@ -95,11 +95,14 @@ export function domainOf(url: string): string {
   return url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
 }
 
-/** `/url?q=https://example.com/&sa=U` → `https://example.com/`, on Google's own hosts only. */
+const redirectPath = /^\/(?:scholar_)?url$/;
+
+/** `/url?q=https://example.com/&sa=U` → `https://example.com/`, on Google's own hosts only. On those of Google Scholar it is `/scholar_url`. */
 function unwrapRedirect(text: string): string {
-  if (!text.includes("/url?")) return text;
+  if (!text.includes("url?")) return text;
   const url = URL.parse(text, "https://www.google.com/");
-  if (url?.pathname !== "/url" || !isGoogleHost(url.host)) return text;
+  if (!url || !redirectPath.test(url.pathname)) return text;
+  if (!isGoogleHost(url.pathname === "/url" ? url.host : url.host.replace(/^scholar\./, ""))) return text;
   // With two different targets the redirect stays.
   const targets = [...url.searchParams.getAll("q"), ...url.searchParams.getAll("url")];
   const [target, ...others] = new Set(targets.filter((given) => given !== ""));

@@ -117,6 +117,7 @@ test.each([
   ["https://www.google.co.uk/url?sa=t&url=https://bank.example/", "https://bank.example/"],
   ["https://www.google.de/url?q=https://bank.example/&url=https://bank.example/", "https://bank.example/"],
   ["https://bank.example@www.google.com/url?q=https://other.example/", "https://other.example/"],
+  ["http://scholar.google.com/scholar_url?url=https://bank.example/a&hl=en&sa=X", "https://bank.example/a"],
 ])("Google's own redirect %j is returned as %j", (given, url) => {
   expect(plainUrl(given)).toBe(url);
 });
@@ -130,6 +131,9 @@ test.each([
   "https://google.co/url?q=https://bank.example/",
   "https://google.com.de/url?q=https://bank.example/",
   "https://sites.google.com/url?q=https://bank.example/",
+  "https://scholar.google.com.evil.example/scholar_url?url=https://bank.example/",
+  "https://scholar.google.com/url?url=https://bank.example/",
+  "https://evil.example/scholar_url?url=https://bank.example/",
   "https://www.google.com:8443/url?q=https://bank.example/",
   "https://google.com.:8443/url?q=https://bank.example/",
   "https://google.com%2eevil.example/url?q=https://bank.example/",
