@@ -41,6 +41,7 @@ export function readOrganic(value: unknown): Element | undefined {
         above.stars || own.stars,
         row.text("price"),
         ...above.lines,
+        row.text("displayed_results"),
         row.text("author"),
         row.text("cited_by"),
         row.text("date"),
@@ -104,9 +105,9 @@ function toSnippetPart(value: unknown): SnippetPart {
   return { lines: toLines(extensions), detected: new Map(detected) };
 }
 
-/** The texts of a list of lines, as displayed. */
+/** The texts of a list of lines, as displayed, without the dash that separates one from the snippet. */
 function toLines(value: unknown): string[] {
-  return toTexts(value).map(withoutDirectionMarks);
+  return toTexts(value).map((line) => withoutDirectionMarks(line).replace(/ —$/, ""));
 }
 
 /** Longer lines are sentences, and searching them for numbers would be slow. */

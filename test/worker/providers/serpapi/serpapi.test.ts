@@ -137,6 +137,12 @@ describe("an organic result", () => {
     expect(organicOf({ rich_snippet: { top: { extensions, detected_extensions } } }).richSnippet.top).toEqual(top);
   });
 
+  test("has the number of results behind it once, without a dash", () => {
+    const displayed_results = "Results 1 - 48 of 20000+";
+    const found = organicOf({ displayed_results, rich_snippet: { top: { extensions: [`${displayed_results} —`] } } });
+    expect(found.richSnippet).toEqual({ top: [displayed_results], bottom: [] });
+  });
+
   test("has its own rating above and its own lines below the snippet", () => {
     const found = organicOf({
       rating: 4.9,
