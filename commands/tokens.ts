@@ -3,7 +3,7 @@ import type { Actor } from "../shared/audit/audit.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { type Scope, scopes } from "../shared/organizations/organizations.ts";
 import { issueRecorded as issueWithEntry, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
-import { findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
+import { type AccountToken, findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
 import { dayLimitRequired } from "./limits.ts";
@@ -99,12 +99,13 @@ async function find({ database }: CommandContext, given: string | (() => Promise
     );
   const found = await findToken(database, token);
   if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");
-  return { ...found, state: stateOf(found) };
+  const { isValid: _isValid, ...fields } = found;
+  return { ...fields, state: stateOf(found) };
 }
 
-function stateOf({ revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: Date | null }) {
+function stateOf({ revokedAt, isValid }: AccountToken) {
   if (revokedAt !== null) return "revoked";
-  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? "expired" : "valid";
+  return isValid ? "valid" : "expired";
 }
 
 /** The columns that fit a terminal. */

@@ -5,13 +5,19 @@ import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
 import {
   DayLimitRequired,
   excessesOf,
-  type FamilyMember,
   LimitsTooHigh,
   lockAccountOf,
   readDescendants,
   readFamilyMember,
 } from "../tokens/token-family.ts";
-import { endToken, type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
+import {
+  type AccountToken,
+  endToken,
+  type IssuedToken,
+  issueToken,
+  revokeToken,
+  type TokenTerms,
+} from "../tokens/tokens.ts";
 import { setThreshold } from "../../shared/webhooks/low-balance.ts";
 import { recordEvent, replayEvent, type WebhookEvent } from "../../shared/webhooks/webhook-events.ts";
 import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
@@ -96,7 +102,7 @@ export async function revokeFamilyRecorded(
   transaction: Querying,
   change: Change,
   { tokenId, withDescendants }: { tokenId: string; withDescendants: boolean },
-): Promise<FamilyMember[] | undefined> {
+): Promise<AccountToken[] | undefined> {
   // No token of the family is made meanwhile.
   if ((await lockAccountOf(transaction, tokenId)) === undefined) return undefined;
   const descendants = await readDescendants(transaction, tokenId);
@@ -129,7 +135,7 @@ async function refuseLimits(transaction: Querying, actor: Actor, id: string, wan
   await lockAccountOf(transaction, id);
   const token = await readFamilyMember(transaction, id, "any");
   if (!token) return;
-  if (token.isOfDoor && wanted.dayMils === null) throw new DayLimitRequired();
+  if (token.scopes.includes("door") && wanted.dayMils === null) throw new DayLimitRequired();
   const bounding = [token.parentId, actor.kind === "account" ? actor.tokenId : null].filter((bound) => bound !== null);
   for (const boundId of new Set(bounding)) {
     const bound = await readFamilyMember(transaction, boundId, "any");

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { isValid, tokenFields } from "./tokens.ts";
+import { type AccountToken, isValid, readTokens } from "./tokens.ts";
 
 /** The tokens of an organization, as its account shows them. */
 
@@ -11,26 +11,10 @@ const tokensMax = 200;
 /** Ledger entries that are read for the use of each token. */
 const entriesMax = 20_000;
 
-const accountRow = rowOf({
-  ...tokenFields,
-  /** Neither revoked nor expired. */
-  isValid: z.boolean(),
-  dayLimitMils: z.number().nullable(),
-  monthLimitMils: z.number().nullable(),
-});
-/** A token without its secret. */
-export type AccountToken = z.infer<typeof accountRow>;
-
-const statement = (condition: string) =>
-  `select id as token_id, name, scopes, parent_id, last4, created_at, expires_at, revoked_at, last_used_at, ${isValid} as is_valid,
-     day_limit_mils, month_limit_mils
-   from tokens where organization_id = $1 and ${condition}`;
-
 /** Reads the tokens of an organization, valid ones first, the newest first. */
-export async function readAccountTokens(database: Database, organizationId: string): Promise<AccountToken[]> {
-  const text = `${statement("true")} order by is_valid desc, id desc limit $2`;
-  const { rows } = await database.query(text, [organizationId, tokensMax]);
-  return rows.map((row) => accountRow.parse(row));
+export function readAccountTokens(database: Database, organizationId: string): Promise<AccountToken[]> {
+  const condition = "organization_id = $1 order by is_valid desc, id desc limit $2";
+  return readTokens(database, condition, [organizationId, tokensMax]);
 }
 
 /** Reads one token. @returns undefined if the organization has no such token. */
@@ -39,8 +23,8 @@ export async function readAccountToken(
   organizationId: string,
   tokenId: string,
 ): Promise<AccountToken | undefined> {
-  const { rows } = await database.query(statement("id = $2"), [organizationId, tokenId]);
-  return rows[0] && accountRow.parse(rows[0]);
+  const [token] = await readTokens(database, "organization_id = $1 and id = $2", [organizationId, tokenId]);
+  return token;
 }
 
 /** How many valid tokens an organization has. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { isValid } from "./tokens.ts";
+import { type AccountToken, isValid, readTokens } from "./tokens.ts";
 import type { LimitChange } from "../organizations/limits.ts";
 import { lockAccount } from "../../shared/organizations/organizations.ts";
 
@@ -9,22 +9,6 @@ import { lockAccount } from "../../shared/organizations/organizations.ts";
  * A token that was made on the billing page has a parent: the token of the session that made it. When it is made, it expires no
  * later than its parent. No limit of it is ever above that of its parent. Tokens of operators have no parent.
  */
-
-const memberRow = rowOf({
-  tokenId: z.string(),
-  parentId: z.string().nullable(),
-  name: z.string().nullable(),
-  last4: z.string(),
-  expiresAt: z.date().nullable(),
-  dayLimitMils: z.number().nullable(),
-  monthLimitMils: z.number().nullable(),
-  isOfDoor: z.boolean(),
-});
-/** A token with what bounds its children. */
-export type FamilyMember = z.infer<typeof memberRow>;
-
-const columns =
-  "id as token_id, parent_id, name, last4, expires_at, day_limit_mils, month_limit_mils, 'door' = any (scopes) as is_of_door";
 
 const ownerRow = rowOf({ organizationId: z.string() });
 
@@ -42,30 +26,26 @@ export async function readFamilyMember(
   database: Querying,
   tokenId: string,
   state: "valid" | "any" = "valid",
-): Promise<FamilyMember | undefined> {
-  const { rows } = await database.query(
-    `select ${columns} from tokens where id = $1 ${state === "valid" ? `and ${isValid}` : ""}`,
-    [tokenId],
-  );
-  return rows[0] && memberRow.parse(rows[0]);
+): Promise<AccountToken | undefined> {
+  const [token] = await readTokens(database, "id = $1", [tokenId]);
+  return state === "any" || token?.isValid === true ? token : undefined;
 }
 
 /** The valid tokens that a token made, that these made, and so on; the oldest first. */
-export async function readDescendants(database: Querying, tokenId: string): Promise<FamilyMember[]> {
-  const { rows } = await database.query(
-    `with recursive own as (
-       select id, parent_id from tokens where organization_id = (select organization_id from tokens where id = $1)
-     ), family as (
-       select id from own where parent_id = $1
-       union select own.id from own join family on own.parent_id = family.id
-     )
-     select ${columns} from tokens where id in (select id from family) and ${isValid} order by id`,
-    [tokenId],
-  );
-  return rows.map((row) => memberRow.parse(row));
+export function readDescendants(database: Querying, tokenId: string): Promise<AccountToken[]> {
+  const condition = `id in (
+      with recursive own as (
+        select id, parent_id from tokens where organization_id = (select organization_id from tokens where id = $1)
+      ), family as (
+        select id from own where parent_id = $1
+        union select own.id from own join family on own.parent_id = family.id
+      )
+      select id from family
+    ) and ${isValid} order by id`;
+  return readTokens(database, condition, [tokenId]);
 }
 
-type Limits = Pick<FamilyMember, "dayLimitMils" | "monthLimitMils">;
+type Limits = Pick<AccountToken, "dayLimitMils" | "monthLimitMils">;
 
 /** A limit that would be above that of another token. */
 export interface Excess {
@@ -93,7 +73,7 @@ export class DayLimitRequired extends Error {
 }
 
 /** The limits that a change raises above those of another token. To lower them is always allowed. */
-export function excessesOf(current: Limits, { dayMils, monthMils }: LimitChange, bound: FamilyMember): Excess[] {
+export function excessesOf(current: Limits, { dayMils, monthMils }: LimitChange, bound: AccountToken): Excess[] {
   const { tokenId, dayLimitMils, monthLimitMils } = bound;
   return [
     ...excessOf("day", tokenId, { wanted: dayMils, current: current.dayLimitMils, bound: dayLimitMils }),

@@ -103,8 +103,7 @@ export async function issueToken(
 /** The condition for a row that is neither revoked nor expired. */
 export const isValid = "revoked_at is null and (expires_at is null or expires_at > now())";
 
-/** What a row says about a token, without its secret. */
-export const tokenFields = {
+const tokenFields = {
   tokenId: z.string(),
   name: z.string().nullable(),
   scopes: z.array(z.string()),
@@ -115,17 +114,26 @@ export const tokenFields = {
   expiresAt: z.date().nullable(),
   revokedAt: z.date().nullable(),
   lastUsedAt: z.date().nullable(),
+  dayLimitMils: z.number().nullable(),
+  monthLimitMils: z.number().nullable(),
+  /** Neither revoked nor expired. */
+  isValid: z.boolean(),
 };
 const tokenRow = rowOf(tokenFields);
-const columns =
-  "t.id as token_id, t.name, t.scopes, t.parent_id, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at";
+/** A token without its secret. */
+export type AccountToken = z.infer<typeof tokenRow>;
 
-export async function listTokens(database: Database, organizationId: string) {
-  const { rows } = await database.query(`select ${columns} from tokens t where t.organization_id = $1 order by t.id`, [
-    organizationId,
-  ]);
+const columns = `t.id as token_id, t.name, t.scopes, t.parent_id, t.last4, t.created_at, t.expires_at, t.revoked_at, t.last_used_at,
+  t.day_limit_mils, t.month_limit_mils, ${isValid} as is_valid`;
+
+/** Reads tokens. @param condition which ones, and in which order. */
+export async function readTokens(database: Querying, condition: string, values: unknown[]): Promise<AccountToken[]> {
+  const { rows } = await database.query(`select ${columns} from tokens t where ${condition}`, values);
   return rows.map((row) => tokenRow.parse(row));
 }
+
+export const listTokens = (database: Database, organizationId: string) =>
+  readTokens(database, "organization_id = $1 order by id", [organizationId]);
 
 const foundRow = rowOf({ orgId: z.string(), organization: z.string(), ...tokenFields });
 

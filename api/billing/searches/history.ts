@@ -18,7 +18,7 @@ import { type LoggedSearch, readSearches } from "../../../shared/search-log/read
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
 import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
 import { type Html, html } from "../../pages/html.ts";
-import type { AccountToken } from "../../tokens/account-tokens.ts";
+import type { AccountToken } from "../../tokens/tokens.ts";
 
 /** What a page shows: a part of the ledger's history, or the searches that were refused. */
 export const viewFilters = [...historyFilters, "refused"] as const;

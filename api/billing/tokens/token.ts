@@ -4,7 +4,7 @@ import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { scopes as allScopes } from "../../../shared/organizations/organizations.ts";
-import { type AccountToken, readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
+import { readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
 import {
   changeLimitsRecorded,
@@ -12,7 +12,8 @@ import {
   endRotatedRecorded,
   revokeFamilyRecorded,
 } from "../../organizations/audited-changes.ts";
-import { DayLimitRequired, type FamilyMember, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
+import { DayLimitRequired, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
+import type { AccountToken } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
@@ -66,7 +67,7 @@ interface TokenDetails {
   token: AccountToken;
   limits: OwnLimits;
   /** The valid tokens that it created, that these created, and so on. */
-  descendants: readonly FamilyMember[];
+  descendants: readonly AccountToken[];
   use: TokenUse;
 }
 
@@ -156,7 +157,7 @@ ${descendants.length > 0 && familyChoice(descendants)}<button class="danger">Rev
 }
 
 /** Tokens outlive the one that created them, so a thief of that one may hold them too. */
-function familyChoice(descendants: readonly FamilyMember[]): Html {
+function familyChoice(descendants: readonly AccountToken[]): Html {
   const links = descendants.map(
     ({ tokenId, name, last4 }) =>
       html`<li><a href="/billing/tokens/${tokenId}">${nameOf({ name })}</a> <code>smk_…${last4}</code></li>`,

@@ -5,7 +5,6 @@ import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import {
-  type AccountToken,
   countValidTokens,
   readAccountToken,
   readAccountTokens,
@@ -19,8 +18,8 @@ import {
   scopes as allScopes,
 } from "../../../shared/organizations/organizations.ts";
 import { type Changer, issueRecorded } from "../../organizations/audited-changes.ts";
-import { excessesOf, type FamilyMember, readFamilyMember } from "../../tokens/token-family.ts";
-import type { IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
+import { excessesOf, readFamilyMember } from "../../tokens/token-family.ts";
+import type { AccountToken, IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
@@ -134,7 +133,7 @@ interface TokenList {
   /** The token of the session. */
   ownTokenId: string;
   /** The token of the session, whose expiry and limits bound the tokens that it creates; undefined if it was just removed. */
-  own: FamilyMember | undefined;
+  own: AccountToken | undefined;
   tokens: readonly AccountToken[];
   use: TokenUse;
   hasDoors: boolean;
@@ -243,7 +242,7 @@ ${limitFields(sent, session ?? { dayLimitMils: null, monthLimitMils: null })}
 }
 
 /** The lifetimes that end no later than the session's token. A token without a lifetime of its own expires with that token. */
-function lifetimesOf(session: FamilyMember | undefined): [days: string, label: string][] {
+function lifetimesOf(session: AccountToken | undefined): [days: string, label: string][] {
   const { expiresAt = null } = session ?? {};
   if (!expiresAt) return Object.entries(lifetimes);
   const others = Object.entries(lifetimes).filter(([days]) => days !== "" && endOfDays(Number(days)) <= expiresAt);
@@ -255,7 +254,7 @@ const endOfDays = (days: number) => new Date(Date.now() + days * 86_400_000);
 /** Problems of a new token's terms, by field; none if they are within those of the session's token. */
 function problemsOfTerms(
   terms: TokenTerms & { scopes: readonly Scope[] },
-  session: FamilyMember,
+  session: AccountToken,
 ): Record<string, string> {
   const { expiresInDays, expiresAt: end, scopes, dayMils } = terms;
   const { expiresAt } = session;
