@@ -61,7 +61,7 @@ export const accountPages = [
   { path: "/billing/settings", label: "Settings" },
 ] as const;
 
-const otherPages = [{ path: "/docs", label: "Reference" }] as const;
+export const otherPages = [{ path: "/docs", label: "Reference" }] as const;
 
 /** The page of an account that a view belongs to. */
 type AccountPath = (typeof accountPages)[number]["path"];

@@ -1,12 +1,12 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
-import { accountPages, narrowPage } from "./account-frame.ts";
+import { accountPages, narrowPage, otherPages } from "./account-frame.ts";
 import { onlySearches, scopeMissing } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { retryAfterSeconds } from "../../http/send-error.ts";
-import { html, type Html } from "../../pages/html.ts";
+import { html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
 const topUpPath = "/billing/topup";
@@ -95,21 +95,21 @@ export function sendErrorPage(
   const reloads = retrySeconds !== undefined && !isPayment;
   const reloadAfterSeconds = Math.max(reloadAfterSecondsMin, retrySeconds ?? 0);
   const [title, text] = isPayment ? paymentMessage(error) : messageOf(error);
-  const { requestId } = requestScopeOf(response);
+  const isUnknown = error.code === "not_found" && error.details.reason === undefined;
+  const next = wayOn(request);
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
-    body: messagePage(brand, {
-      title,
-      text: reloads ? `${text} This page reloads automatically.` : text,
-      requestId,
-      next: wayOn(request),
-      isUnknown: error.code === "not_found" && error.details.reason === undefined,
-    }),
+    body: narrowPage(
+      brand,
+      html`<h1>${title}</h1>
+<p>${text}${reloads && " This page reloads automatically."}</p>
+${isUnknown && html`<ul>${[...accountPages, ...otherPages].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
+<p><a class="button" href="${next.path}">${next.label}</a></p>
+<p class="aside">Request <code>${requestScopeOf(response).requestId}</code></p>`,
+    ),
     // A form is not sent again.
-    refresh: reloads
-      ? `${reloadAfterSeconds}${request.method === "GET" ? "" : `; url=${wayOn(request).path}`}`
-      : undefined,
+    refresh: reloads ? `${reloadAfterSeconds}${request.method === "GET" ? "" : `; url=${next.path}`}` : undefined,
   });
 }
 
@@ -123,26 +123,4 @@ function paymentMessage(error: CallerError): Message {
     error.code === "unauthenticated" ? title : "No payment was started",
     error.code === "internal_error" ? text : `Nothing was charged. ${text}`,
   ];
-}
-
-/** A page with one message and a link to where the person goes on. */
-function messagePage(
-  brand: Brand,
-  message: {
-    title: string;
-    text: string;
-    requestId: string;
-    next: { path: string; label: string };
-    isUnknown: boolean;
-  },
-): Html {
-  const { title, text, requestId, next, isUnknown } = message;
-  return narrowPage(
-    brand,
-    html`<h1>${title}</h1>
-<p>${text}</p>
-${isUnknown && html`<ul>${[...accountPages, { path: "/docs", label: "Reference" }].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
-<p><a class="button" href="${next.path}">${next.label}</a></p>
-<p class="aside">Request <code>${requestId}</code></p>`,
-  );
 }
