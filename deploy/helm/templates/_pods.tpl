@@ -84,6 +84,19 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{- define "serpmill.budget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  {{- include "serpmill.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "serpmill.selector" . | nindent 6 }}
+{{- end }}
+
 {{- /* As docker compose hardens its containers, in the words of the Pod Security Standard `restricted`. */}}
 {{- define "serpmill.podSecurity" -}}
 securityContext:
