@@ -36,16 +36,18 @@ const findReplaced = `
   left join pg_class c on kind = 'table' and c.relname = k.name and c.relnamespace = 'public'::regnamespace and c.relacl is null
   where num_nonnulls(p.oid, c.oid) = 1`;
 
-/** Anyone may call a new function until it is revoked, also one that runs as its owner. */
-const closeNewFunctions = `do $$
+/** Anyone may call a new function until it is revoked, also one that runs as its owner. What extensions created stays as it is. */
+const closeFunctions = `do $$
 declare
-  made regprocedure;
+  open regprocedure;
 begin
-  for made in
+  for open in
     select oid::regprocedure from pg_proc
-    where pronamespace = 'public'::regnamespace and proacl is null and xmin = pg_current_xact_id()::xid
+    where pronamespace = 'public'::regnamespace
+      and exists (select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
+      and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e')
   loop
-    execute format('revoke execute on function %s from public', made);
+    execute format('revoke execute on routine %s from public', open);
   end loop;
 end $$`;
 
@@ -155,8 +157,10 @@ async function inTransaction(
       await client.query(`set local lock_timeout = ${lockMsMax}`);
       const kept = await client.query(readPrivileges);
       const applied = await apply();
+      const replaced = await client.query(findReplaced, [JSON.stringify(kept.rows)]);
+      await client.query(closeFunctions);
       if (isLastTransaction) await client.query(privileges);
-      else await setInterimPrivileges(client, kept.rows);
+      else for (const { grant } of replaced.rows) await client.query(grant);
       await client.query("commit");
       return applied;
     } catch (error) {
@@ -173,13 +177,6 @@ async function inTransaction(
       await sleep(pauseMs);
     }
   }
-}
-
-/** Until the last transaction, new objects are the owner's, and replaced ones can be used as before. */
-async function setInterimPrivileges(client: pg.Client, kept: unknown[]): Promise<void> {
-  const { rows } = await client.query(findReplaced, [JSON.stringify(kept)]);
-  await client.query(closeNewFunctions);
-  for (const row of rows) await client.query(row.grant);
 }
 
 if (import.meta.main) {

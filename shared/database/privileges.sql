@@ -29,17 +29,7 @@ grant usage on schema public to serpmill;
 revoke all on all tables in schema public from serpmill;
 revoke all on all functions in schema public from serpmill;
 
--- Processes move money only by calling these functions, which run as their owner.
-revoke execute on function
-  refuse_change, refuse_another_day, begin_spending_day, begin_token_spending_day, is_counted_since, given_back_late,
-  token_spent, token_spent_by_sums, sum_chunks, sum_complete_chunks, credit_added, balance_before, left_of,
-  utc_today, month_of, spending_text, answer_slot, first_version_since,
-  decide_searches, charge_alone, reverse_charges, change_credit, topup,
-  limit_organization, limit_token, end_token, clear_old_answers, clear_old_refunds, rotate_days, clear_old_sign_ins, begin_erasure, erase_page,
-  begin_auto_topup, claim_auto_topups, postpone_auto_topup, hasten_auto_topup, fail_auto_topup, pay_auto_topup, erase_auto_topup,
-  record_ledger_gaps, close_ledger_gap, spent_since, keep_ledger_checkpoints,
-  charge_stands, find_kept_answers, previous_answer, keep_answers, clear_kept_answers, drop_kept_answers, lock_kept_answers
-from public;
+-- Processes move money only by calling these functions, which run as their owner. The migration has closed every function to all others.
 grant execute on function
   utc_today, month_of, spending_text, answer_slot, first_version_since,
   decide_searches, charge_alone, reverse_charges, change_credit, topup,

@@ -51,7 +51,16 @@ const read = (sql: string) => asOwner(database.url, async (client) => (await cli
 const newestApplied = () => read("select max(version)::integer as version from migrations");
 const callableByAll = () =>
   read(`select proname from pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) a
-        where pronamespace = 'public'::regnamespace and a.grantee = 0`);
+        where pronamespace = 'public'::regnamespace and a.grantee = 0 order by proname`);
+
+test("a new function can be called by its owner alone, and those of an extension stay as they are", async () => {
+  await read("create extension lo");
+  const { path } = await withMigrations(
+    "-- A function.\ncreate function paint() returns int language sql as 'select 1';\n",
+  );
+  await migrate(database.url, { folder: path });
+  expect(await callableByAll()).toEqual([{ proname: "lo_manage" }, { proname: "lo_oid" }]);
+});
 
 const addsColumn = "-- A column for the test.\nalter table ledger_entries add column colour text;\n";
 
