@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
 import { switchOff, type SwitchOffReason, switchOffReasons } from "../api/auto-topups/audited-changes.ts";
 import { type AutoTopup, readAutoTopup } from "../api/auto-topups/auto-topup.ts";
-import { listNewestPayments, type ListedPayment } from "../api/auto-topups/payments.ts";
+import { type ListedPayment, listPayments } from "../api/auto-topups/payments.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
 import { requireOrganization } from "./refusals.ts";
@@ -39,7 +39,7 @@ export function addAutoTopupCommands(program: Command, run: RunCommand): void {
 async function show({ database }: CommandContext, organizationId: string, limit: number) {
   await requireOrganization(database, organizationId);
   const known = await readAutoTopup(database, organizationId);
-  const payments = await listNewestPayments(database, organizationId, limit);
+  const payments = await listPayments(database, organizationId, { limit });
   return {
     orgId: organizationId,
     state: stateOf(known),

@@ -104,28 +104,16 @@ const listedRow = rowOf({
 /** A payment as the export and the operator's command have it. */
 export type ListedPayment = z.infer<typeof listedRow>;
 
-/** Lists the payments of an organization in the order of their ids, from the first one after the id `after`. */
+/** Lists payments of an organization, the newest first, from the first one after the id `after`. */
 export async function listPayments(
   database: Querying,
   organizationId: string,
-  { after, limit }: { after: string; limit: number },
+  { after, limit }: { after?: string | undefined; limit: number },
 ): Promise<ListedPayment[]> {
   const { rows } = await database.query(
-    "select id as payment_id, * from auto_topup_payments where organization_id = $1 and id > $2 order by id limit $3",
+    `select id as payment_id, * from auto_topup_payments
+     where organization_id = $1 and ($2::text is null or id < $2) order by id desc limit $3`,
     [organizationId, after, limit],
-  );
-  return rows.map((row) => listedRow.parse(row));
-}
-
-/** Lists the newest payments of an organization, the newest first. */
-export async function listNewestPayments(
-  database: Querying,
-  organizationId: string,
-  limit: number,
-): Promise<ListedPayment[]> {
-  const { rows } = await database.query(
-    "select id as payment_id, * from auto_topup_payments where organization_id = $1 order by asked_at desc, id desc limit $2",
-    [organizationId, limit],
   );
   return rows.map((row) => listedRow.parse(row));
 }

@@ -52,7 +52,7 @@ export async function* exportOrganization(
     placeOf: (item: Item) => Place,
     limit?: number,
   ) => readAll((page) => read(database, organizationId, page), first, placeOf, limit);
-  for await (const payment of all(listPayments, "", ({ paymentId }) => paymentId))
+  for await (const payment of all(listPayments, undefined, ({ paymentId }) => paymentId))
     yield { kind: "auto_topup_payment", ...payment };
   for await (const entry of all(readAuditPage, 0, ({ id }) => id)) yield { kind: "audit_entry", ...entry };
   for await (const { kind: entry, ...fields } of all(readLedgerPage, 0, ({ version }) => version))

@@ -1,3 +1,4 @@
+import { listPayments } from "../../api/auto-topups/payments.ts";
 import { afterAll, expect, test } from "vitest";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
@@ -58,6 +59,9 @@ test("payments are listed newest first, as many as asked for", async () => {
   });
   const [newest] = [{ paymentId: second?.paymentId }];
   expect(await operator.run("auto-topup", "show", orgId, "--limit", "1")).toMatchObject({ payments: [newest] });
+  // The export reads them page by page.
+  const next = await listPayments(service.database, orgId, { after: second?.paymentId, limit: 1 });
+  expect(next).toMatchObject([{ paymentId: first?.paymentId }]);
 });
 
 test.each([["show"], ["off", "--reason", "other"]])("an unknown organization is refused: %s", async (verb, ...more) => {
