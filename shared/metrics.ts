@@ -6,15 +6,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 // prom-client measures the lag of the event loop with a timer of 10 ms, which causes half of the CPU of an idle process.
 const unusedLagPrecisionMs = 60_000;
 
-const otherAdmissions = [
-  "balance_missing",
-  "held",
-  "waiting",
-  "insufficient_credit",
-  "spending_limit",
-  "unpaid_calls",
-  "unknown",
-];
+const otherAdmissions = ["balance_missing", "held", "insufficient_credit", "spending_limit", "unpaid_calls", "unknown"];
 /** The statuses of searches that count in the objectives. */
 export const searchStatuses = [200, 500, 502, 503, 504];
 /** The same over MCP. */

@@ -4,6 +4,7 @@
 export const plainAdmissions = [
   "stored_answer",
   "completed",
+  "waiting",
   "key_reused",
   "shed",
   "limited",

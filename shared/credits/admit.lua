@@ -12,7 +12,8 @@
 -- Returns {outcome, requests in the window, ms to its end, …}:
 --   held: deadline (ms since the epoch, Redis' clock), mils left to spend, open searches of the organization with this
 --     one, organizations with open searches
---   waiting: the id of the request that still runs              unpaid_calls: ms until a search is admitted again
+--   unpaid_calls: ms until a search is admitted again
+--   waiting: the first request under the key still runs
 --   stored_answer: Postgres has the answer                      completed: meanwhile; look for the answer in Postgres
 --   insufficient_credit: available, held, version of the balance
 --   spending_limit: organization or token, day or month, spent, held, version of the balance
@@ -30,7 +31,7 @@ if first[1] and not first[3] and first[1] ~= id then
   if first[2] ~= fingerprint then return {'key_reused', used, leftMs} end
   if first[4] then return {'completed', used, leftMs} end
   if used >= limit then return {'limited', used, leftMs} end
-  return {'waiting', takeFromWindow(window, used, leftMs), leftMs, first[1]}
+  return {'waiting', takeFromWindow(window, used, leftMs), leftMs}
 end
 -- One field of the hash is the sum; all others are holds.
 local open = math.max(0, redis.call('HLEN', holds) - 1)

@@ -30,7 +30,6 @@ const count = z.coerce.number();
 const window = [count, count] as const;
 const admissionReply = z.union([
   z.tuple([z.literal("held"), ...window, count, count, count, count]),
-  z.tuple([z.literal("waiting"), ...window, z.string()]),
   z.tuple([z.literal("insufficient_credit"), ...window, count, count, count]),
   z.tuple([
     z.literal("spending_limit"),
@@ -54,7 +53,6 @@ export interface OpenSearches {
 
 export type Admission = { window: RateWindow } & (
   | ({ outcome: "held"; deadlineAtMs: number; remainingMils: number } & OpenSearches)
-  | { outcome: "waiting"; requestId: string }
   | { outcome: "unpaid_calls"; retryAfterMs: number }
   | { outcome: "balance_missing"; version: number }
   | { outcome: "insufficient_credit"; availableMils: number; heldMils: number; version: number }
@@ -130,8 +128,6 @@ function readAdmission(reply: z.infer<typeof admissionReply>): Admission {
       const open = { openSearches: reply[5], organizations: reply[6] };
       return { ...state, outcome: "held", deadlineAtMs: reply[3], remainingMils: reply[4], ...open };
     }
-    case "waiting":
-      return { ...state, outcome: "waiting", requestId: reply[3] };
     case "insufficient_credit":
       return {
         ...state,

@@ -87,7 +87,7 @@ export function admitInModel(
     if (record.answered) return { outcome: "completed" };
     if (redis.used >= plan.windowLimit) return { outcome: "limited" };
     redis.used += 1;
-    return { outcome: "waiting", requestId: record.requestId };
+    return { outcome: "waiting" };
   }
   if (shed) return { outcome: "shed" };
   if (!redis.balance) return { outcome: "balance_missing", version: 0 };
