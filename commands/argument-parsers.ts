@@ -50,11 +50,6 @@ export function parseMonth(text: string): string {
   throw new InvalidArgumentError("expected a month, such as 2026-10");
 }
 
-export function parseHttpUrl(text: string): string {
-  if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
-  throw new InvalidArgumentError("expected a URL that begins with https:// or http://");
-}
-
 /** Parses a text that is not blank. */
 export function parseText(lengthMax: number) {
   return (text: string): string => {

@@ -1,16 +1,12 @@
 import type { Command } from "commander";
 import { recordAudit } from "../shared/audit/audit.ts";
 import type { Config } from "../shared/config.ts";
-import { placeNamesList } from "../worker/locations/place-names.ts";
 import { readStoredLists, type RecordList, removeList, type StoredList } from "../worker/locations/stored-lists.ts";
 import type { Provider } from "../worker/providers/provider.ts";
-import { parseHttpUrl } from "./argument-parsers.ts";
 import { CommandRefused } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
 const msPerDay = 86_400_000;
-/** Cities with more than 15,000 people, and the seats of districts. */
-const placeNamesUrl = "https://download.geonames.org/export/dump/cities15000.zip";
 
 export function addLocationCommands(program: Command, run: RunCommand): void {
   const locations = program
@@ -28,18 +24,13 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
       }),
     );
   locations
-    .command("refresh-names")
-    .description("fetch and store the names of cities in all languages from GeoNames; exit 1 if they were not replaced")
-    .option("--url <url>", "the URL of the archive, such as your own mirror", parseHttpUrl, placeNamesUrl)
-    .action(({ url }: { url: string }) => run((context) => refreshNames(context, url)));
-  locations
     .command("list")
     .description("list the stored lists with their dates")
     .action(() => run(async ({ database }) => ({ lists: (await readStoredLists(database)).map(describe) })));
   locations
     .command("remove")
     .description("remove a stored list; the provider then gets cities and regions as callers wrote them")
-    .argument("<provider>", "the provider's name, or geonames for the names of cities in all languages")
+    .argument("<provider>", "the provider's name")
     .action((provider: string) => run((context) => remove(context, provider)));
 }
 
@@ -66,17 +57,6 @@ async function refresh(context: CommandContext, acceptShorter: boolean) {
     await http.close();
   }
   return { lists, failed };
-}
-
-async function refreshNames(context: CommandContext, url: string) {
-  const { database, warn } = context;
-  const { refreshPlaceNames } = await import("../worker/locations/refresh-lists.ts");
-  const record = recorderOf(context, "locations.refreshed", placeNamesList);
-  const onProgress = (step: string) => warn(`${placeNamesList}: ${step}`);
-  const refreshed = await refreshPlaceNames({ url, database, onProgress, record });
-  if ("problem" in refreshed)
-    throw new CommandRefused(`${new URL(url).host} ${refreshed.problem}. The stored names were not changed.`);
-  return describe(refreshed);
 }
 
 /** @throws {CommandRefused} if there is none. */

@@ -95,4 +95,3 @@ grant select, insert, update, delete on stripe_deletions to serpmill;
 -- The command that refreshes the lists of locations replaces them whole.
 grant select, insert, update, delete on location_lists to serpmill;
 grant select, insert, delete on locations to serpmill;
-grant select, insert, delete on place_names to serpmill;

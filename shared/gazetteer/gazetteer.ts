@@ -1,12 +1,14 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
+import { foldLocationPart } from "./fold-name.ts";
 import { keptTables } from "./kept-tables.ts";
 import { NameTable } from "./name-table.ts";
 
 /** The package has 199,568 cities. */
 const citiesMax = 250_000;
-/** Its country, region and population. */
-const bytesPerCity = 2 + 2 + 4;
+/** Its country, region, population, and where its names are in the file. */
+const bytesPerCity = 2 + 2 + 4 + 4;
 const unitedStates = 0x5553;
 /** From this population on a city is large, and known by its names in all languages. A smaller one has only its own name. */
 const largeFrom = (country: number) => (country === unitedStates ? 1_000 : 15_000);
@@ -21,7 +23,13 @@ export type City = {
   isLarge: boolean;
 };
 
-type Gazetteer = { names: NameTable; countries: Uint16Array; regions: Uint16Array; populations: Uint32Array };
+type Gazetteer = {
+  names: NameTable;
+  countries: Uint16Array;
+  regions: Uint16Array;
+  populations: Uint32Array;
+  positions: Uint32Array;
+};
 
 let loaded: Gazetteer | undefined;
 
@@ -38,6 +46,37 @@ export function citiesNamed(name: string): City[] {
     .find(name)
     .map((city) => cityOf(countries[city] ?? 0, regions[city] ?? 0, populations[city] ?? 0));
   return found.toSorted((one, other) => other.population - one.population);
+}
+
+/** More large cities of one name are in no country. */
+const namesakesMax = 64;
+/** The names of a city have up to 3.6 KB. */
+const namesBytesMax = 4_096;
+/** The codes of airports are among the names in other languages. */
+const airportCode = /^[A-Z]{3,4}$/;
+
+/** Reads all names, folded, of the large cities of a country that have a name in some language. */
+export async function otherNamesOf(name: string, countryCode: string): Promise<Set<string>> {
+  loaded ??= openGazetteer();
+  const { names, countries, populations, positions } = loaded;
+  const country = Buffer.from(countryCode).readUInt16BE();
+  const isLargeThere = (city: number) => countries[city] === country && (populations[city] ?? 0) >= largeFrom(country);
+  const cities = names.find(name).filter(isLargeThere).slice(0, namesakesMax);
+  const found = new Set<string>();
+  if (cities.length === 0) return found;
+  const file = await open(list);
+  try {
+    for (const city of cities) {
+      const position = positions[city] ?? 0;
+      const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(namesBytesMax), position });
+      const [own = "", ascii = "", others = ""] = buffer.toString("utf8", 0, bytesRead).split("\t");
+      const all = [own, ascii, ...others.split(",").filter((other) => !airportCode.test(other))];
+      for (const folded of all.map(foldLocationPart)) if (folded !== "") found.add(folded);
+    }
+  } finally {
+    await file.close();
+  }
+  return found;
 }
 
 /**
@@ -86,19 +125,21 @@ function gazetteerIn(tables: ArrayBuffer): Gazetteer {
   return {
     names: new NameTable(tables),
     populations: new Uint32Array(tables, afterNames, citiesMax),
-    countries: new Uint16Array(tables, afterNames + 4 * citiesMax, citiesMax),
-    regions: new Uint16Array(tables, afterNames + 6 * citiesMax, citiesMax),
+    positions: new Uint32Array(tables, afterNames + 4 * citiesMax, citiesMax),
+    countries: new Uint16Array(tables, afterNames + 8 * citiesMax, citiesMax),
+    regions: new Uint16Array(tables, afterNames + 10 * citiesMax, citiesMax),
   };
 }
 
-function readGazetteer({ names, countries, regions, populations }: Gazetteer): void {
+function readGazetteer({ names, countries, regions, populations, positions }: Gazetteer): void {
   let cities = 0;
-  const steps = readCities(({ bytes, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
+  const steps = readCities(({ bytes, position, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
     if (cities === citiesMax) throw new Error("The package has more cities than there is room for.");
     names.add(bytes, nameStart, population >= largeFrom(country) ? otherNamesEnd : nameEnd, cities);
     countries[cities] = country;
     regions[cities] = region;
     populations[cities] = population;
+    positions[cities] = position;
     cities += 1;
   });
   Array.from(steps);
@@ -117,6 +158,8 @@ const zero = 48;
 /** A city as the file has it. Its bytes are valid until the next one is read. */
 type CityRecord = {
   bytes: Buffer;
+  /** Where the name starts in the file. */
+  position: number;
   /** The name in the local or English spelling, a tab, and the same in ASCII letters. */
   nameStart: number;
   nameEnd: number;
@@ -137,19 +180,31 @@ function* readCities(onCity: (city: CityRecord) => void): Generator<undefined> {
   const file = openSync(list, "r");
   try {
     const bytes = Buffer.allocUnsafe(chunkBytes);
-    const city = { bytes, nameStart: 0, nameEnd: 0, otherNamesEnd: 0, country: 0, region: 0, population: 0 };
+    const city = {
+      bytes,
+      position: 0,
+      nameStart: 0,
+      nameEnd: 0,
+      otherNamesEnd: 0,
+      country: 0,
+      region: 0,
+      population: 0,
+    };
     let kept = 0;
+    let before = 0;
     for (let read = -1; read !== 0; ) {
       read = readSync(file, bytes, kept, chunkBytes - kept, null);
       const end = kept + read;
       let start = 0;
       for (let lineEnd = bytes.indexOf(lineFeed); lineEnd !== -1 && lineEnd < end; ) {
         readLine(city, start);
+        city.position = before + city.nameStart;
         onCity(city);
         start = lineEnd + 1;
         lineEnd = bytes.indexOf(lineFeed, start);
       }
       kept = end - start;
+      before += start;
       bytes.copyWithin(0, start, end);
       yield undefined;
     }

@@ -72,11 +72,10 @@ test("every command that changes something leaves an entry under the operator's 
   const eventId = await deliveredEvent(service.database, orgId);
   await savedCard(service.database, orgId, 1);
   const gapId = await openGap(service.databaseUrl, orgId);
-  const { namesUrl } = lists;
   const folder = await mkdtemp(join(tmpdir(), "serpmill-archive-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const ids = { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId };
-  const recording = recordingCommands({ ...ids, namesUrl, folder });
+  const recording = recordingCommands({ ...ids, folder });
   const named = [...Object.keys(recording), ...reading];
   expect(named.toSorted()).toEqual(
     allCommands()

@@ -89,7 +89,6 @@ const argumentsOf: Record<string, () => string[]> = {
   "search failures": () => ["--since", "2026-01-01"],
   "search raw": () => [named.rawId],
   "locations refresh": () => [],
-  "locations refresh-names": () => ["--url", lists.namesUrl],
   "locations list": () => [],
   "locations remove": () => ["dataforseo"],
   "providers check": () => [],

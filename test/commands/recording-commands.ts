@@ -12,14 +12,13 @@ export interface Named {
   eventId: string;
   /** An open gap of the ledger. */
   gapId: string;
-  namesUrl: string;
   /** A folder for files. */
   folder: string;
 }
 
 /** Each command that changes something or shows what callers searched for: how it is run, and what it records. */
 export function recordingCommands(named: Named): Record<string, { args: string[]; actions: string[] }> {
-  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, namesUrl, folder } = named;
+  const { orgId, tokenId, rawRequestId, shownRequestId, eventId, gapId, folder } = named;
   return {
     "org create": {
       args: ["org", "create", "--name", "Acme", "--plan", "free"],
@@ -64,10 +63,6 @@ export function recordingCommands(named: Named): Record<string, { args: string[]
     "search show": { args: ["search", "show", shownRequestId], actions: ["search.shown"] },
     "search raw": { args: ["search", "raw", rawRequestId], actions: ["search.raw_read"] },
     "locations refresh": { args: ["locations", "refresh"], actions: ["locations.refreshed"] },
-    "locations refresh-names": {
-      args: ["locations", "refresh-names", "--url", namesUrl],
-      actions: ["locations.refreshed"],
-    },
     "locations remove": { args: ["locations", "remove", "dataforseo"], actions: ["locations.removed"] },
     "org erase": {
       args: ["org", "erase", orgId, "--yes"],

@@ -97,7 +97,6 @@ test("statements take values as parameters: only these constants of ours are put
     "loggedColumns",
     "namesakesMax",
     "neighborsMax",
-    "otherNamesMax",
     "parameter",
     "refundColumns",
     "sameMax",

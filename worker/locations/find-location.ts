@@ -2,9 +2,9 @@ import type { Database } from "../../shared/database/pool.ts";
 import { countryName } from "../../shared/query/countries.ts";
 import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
 import { type ListedLocation, withoutCountry } from "./listed-location.ts";
-import { findOtherNames } from "./place-names.ts";
 import { findFirstParts, findNamesakes, type StoredLocation } from "./stored-lists.ts";
 import { foldLocationPart, removeSpaces } from "../../shared/gazetteer/fold-name.ts";
+import { otherNamesOf } from "../../shared/gazetteer/gazetteer.ts";
 import { subdivisionsByCode } from "../../shared/query/subdivisions.ts";
 import { closestNames } from "../../shared/errors/closest-names.ts";
 
@@ -70,7 +70,7 @@ function matchIn(
 async function matchOtherNames({ database, providers }: Lists, typed: TypedLocation): Promise<Match[]> {
   const { countryCode } = typed;
   const [firstPart = "", ...regions] = typed.parts;
-  const firstParts = await findOtherNames(database, { countryCode, firstPart });
+  const firstParts = [...(await otherNamesOf(firstPart, countryCode))];
   if (firstParts.length === 0) return matchIn(providers, [], []);
   const namesakes = await findNamesakes(database, providers, { countryCode, firstParts });
   const names = firstParts.map((name) => ({ ...typed, cityAndRegion: "", parts: [name, ...regions] }));

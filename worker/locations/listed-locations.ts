@@ -4,7 +4,6 @@ import { Turns } from "../../shared/concurrency/turns.ts";
 import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { findLocation, type FoundLocation, SimilarNames } from "./find-location.ts";
-import { placeNamesList } from "./place-names.ts";
 import { readStoredLists, type StoredList } from "./stored-lists.ts";
 
 /** A worker follows a refreshed list after this time at the latest. */
@@ -36,10 +35,9 @@ export class ListedLocations {
     this.#found = this.#newCache([]);
   }
 
-  /** Reads which lists and names are stored. If one has changed, all locations are looked up again. */
+  /** Reads which lists are stored. If one has changed, all locations are looked up again. */
   async reload(): Promise<readonly StoredList[]> {
-    const followed = new Set([...this.#providers, placeNamesList]);
-    const lists = (await readStoredLists(this.#database)).filter(({ provider }) => followed.has(provider));
+    const lists = (await readStoredLists(this.#database)).filter(({ provider }) => this.#providers.includes(provider));
     // A lookup that is under way ends in the cache that it began with.
     if (JSON.stringify(lists) !== JSON.stringify(this.#lists)) this.#found = this.#newCache(lists);
     this.#lists = lists;
@@ -52,7 +50,7 @@ export class ListedLocations {
    */
   async find(location: string): Promise<FoundLocation | undefined> {
     const lists = this.#lists ?? (await this.reload());
-    return lists.some(({ provider }) => provider !== placeNamesList) ? this.#found.fetch(location) : undefined;
+    return lists.length > 0 ? this.#found.fetch(location) : undefined;
   }
 
   #newCache(lists: readonly StoredList[]): LRUCache<string, FoundLocation> {

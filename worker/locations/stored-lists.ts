@@ -45,8 +45,6 @@ export type RecordList = (
   change: { before: StoredList | undefined; after: StoredList | undefined },
 ) => Promise<void>;
 
-type OnProgress = (stored: number) => Promise<void> | void;
-
 /**
  * Replaces the list of a provider in one transaction. The old list stays in force until it commits. Two refreshes of one list
  * run one after the other.
@@ -54,54 +52,35 @@ type OnProgress = (stored: number) => Promise<void> | void;
 export async function storeList(
   database: Database,
   provider: string,
-  list: { locations: readonly ListedLocation[]; onProgress: OnProgress; record?: RecordList | undefined },
+  list: {
+    locations: readonly ListedLocation[];
+    onProgress: (stored: number) => Promise<void> | void;
+    record?: RecordList | undefined;
+  },
 ): Promise<StoredList> {
   const { locations, onProgress, record } = list;
-  const insert = async (query: Run) => {
-    await query("delete from locations where provider = $1", [provider]);
-    await insertInBatches(locations, onProgress, (batch) =>
-      query(
-        `insert into locations (provider, country_code, folded, name, is_market)
-         select $1, r.* from json_to_recordset($2) r ("countryCode" text, folded text, name text, "isMarket" boolean)`,
-        [provider, JSON.stringify(batch)],
-      ),
-    );
-  };
-  return replaceList(database, provider, { size: locations.length, insert, record });
-}
-
-/** Replaces a list by what `insert` inserts, with its size and its date, in one transaction. */
-export async function replaceList(
-  database: Database,
-  provider: string,
-  list: { size: number; insert: (query: Run) => Promise<void>; record: RecordList | undefined },
-): Promise<StoredList> {
   return unhurried(database, async (query, transaction) => {
     const { rows: replaced } = await query(`${selectLists} where provider = $1 for update`, [provider]);
     const { rows } = await query(
       `insert into location_lists (provider, locations) values ($1, $2)
        on conflict (provider) do update set locations = excluded.locations, refreshed_at = clock_timestamp()
        returning provider, locations, refreshed_at`,
-      [provider, list.size],
+      [provider, locations.length],
     );
-    await list.insert(query);
+    await query("delete from locations where provider = $1", [provider]);
+    for (let start = 0; start < locations.length; start += rowsPerInsert) {
+      const batch = locations.slice(start, start + rowsPerInsert);
+      await query(
+        `insert into locations (provider, country_code, folded, name, is_market)
+         select $1, r.* from json_to_recordset($2) r ("countryCode" text, folded text, name text, "isMarket" boolean)`,
+        [provider, JSON.stringify(batch)],
+      );
+      await onProgress(start + batch.length);
+    }
     const [before, after] = [replaced[0] && listRow.parse(replaced[0]), listRow.parse(rows[0])];
-    await list.record?.(transaction, { before, after });
+    await record?.(transaction, { before, after });
     return after;
   });
-}
-
-/** Inserts rows by statements that each take a tenth of a second. */
-export async function insertInBatches<Row>(
-  rows: readonly Row[],
-  onProgress: OnProgress,
-  insert: (batch: readonly Row[]) => Promise<unknown>,
-): Promise<void> {
-  for (let start = 0; start < rows.length; start += rowsPerInsert) {
-    const batch = rows.slice(start, start + rowsPerInsert);
-    await insert(batch);
-    await onProgress(start + batch.length);
-  }
 }
 
 /** @returns whether there was a list. */

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { dataForSeoList, serpapiList } from "../fixtures/location-lists.ts";
-import { placeNamesArchive } from "../fixtures/place-names.ts";
 import { listen } from "./listen.ts";
 
 type Answer = { status: number; body: unknown };
@@ -11,25 +10,20 @@ export type LocationStub = {
   settings: Record<string, string>;
   /** The answers to requests for a list: whole lists, unless a test sets others. A string is sent as it is. */
   lists: { dataforseo: Answer; serpapi: Answer };
-  /** Where the names of cities in all languages are, and what is there: a whole archive, unless a test sets another. */
-  namesUrl: string;
-  names: { status: number; archive: Uint8Array };
   /** The locations that searches sent, in order: `dataforseo Munich,Bavaria,Germany`. */
   searched: string[];
   close: () => Promise<void>;
 };
 
-/** A server in the formats of both providers that publish a list of locations, for their lists and for searches, and of GeoNames. */
+/** A server in the formats of both providers that publish a list of locations, for their lists and for searches. */
 export async function startLocationStub(page: { dataforseo: unknown; serpapi: unknown }): Promise<LocationStub> {
   const searched: string[] = [];
   const lists: LocationStub["lists"] = {
     dataforseo: { status: 200, body: dataForSeoList() },
     serpapi: { status: 200, body: serpapiList() },
   };
-  const names = { status: 200, archive: placeNamesArchive() };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://stub");
-    if (pathname.endsWith(".zip")) return void response.writeHead(names.status).end(names.archive);
     const provider = pathname.startsWith("/dataforseo/") ? "dataforseo" : "serpapi";
     const isList = pathname.includes("/locations");
     if (!isList) {
@@ -48,5 +42,5 @@ export async function startLocationStub(page: { dataforseo: unknown; serpapi: un
     SERPAPI_API_KEY: "a-secret-of-serpapi-0123456789",
     SERPAPI_BASE_URL: `${url}/serpapi`,
   };
-  return { settings, lists, namesUrl: `${url}/export/dump/cities15000.zip`, names, searched, close };
+  return { settings, lists, searched, close };
 }

