@@ -36,6 +36,7 @@ export function handleMcp(parts: McpParts) {
     const reason = foreignReason(request);
     if (reason) return rejectForeignHost(request, response, reason);
     const caller = await parts.identify(request, response, "any");
+    parts.unsent.check(caller);
     const message = await scope.receiveBody(readMessage(request, response));
     // If the response is closed by now, its "close" event is over and could no longer cancel what starts here.
     if (message === undefined || response.closed) return;

@@ -17,19 +17,37 @@ import type { Config } from "../../shared/config.ts";
 
 // The first of the codes that JSON-RPC leaves to implementations.
 const serverErrorCode = -32_000;
+/** Several times as many as a search with every field has. The SDK describes each wrong part in its error. */
+const partsMax = 200;
 
 /** Reads the body as JSON, within the same limits as REST. @returns undefined if it was rejected and answered. */
 export async function readMessage(request: Request, response: Response): Promise<unknown> {
+  let sent: unknown;
   try {
-    const message = await readJson(request);
-    if (!Array.isArray(message)) return message;
+    sent = await readJson(request);
   } catch (error) {
     if (!(error instanceof CallerError)) throw error;
     return rejectUnreadable(request, response, error);
   }
-  const message = "Batches are not supported; send each message in a separate request.";
-  const code = ProtocolErrorCode.InvalidRequest;
-  return reject(request, response, { status: 400, code, message, reason: "batch_not_supported" });
+  const invalid = { status: 400, code: ProtocolErrorCode.InvalidRequest };
+  if (Array.isArray(sent)) {
+    const message = "Batches are not supported; send each message in a separate request.";
+    return reject(request, response, { ...invalid, message, reason: "batch_not_supported" });
+  }
+  if (hasTooManyParts(sent)) {
+    const message = `The message has more than ${partsMax} objects, lists and values.`;
+    return reject(request, response, { ...invalid, message, reason: "too_many_parts" });
+  }
+  return sent;
+}
+
+function hasTooManyParts(message: unknown): boolean {
+  const parts = [message];
+  for (const part of parts) {
+    if (typeof part === "object" && part !== null) parts.push(...Object.values(part));
+    if (parts.length > partsMax) return true;
+  }
+  return false;
 }
 
 const methodMessage = z.object({ method: z.string().regex(/^[a-z]{1,20}(\/[a-z_]{1,20}){0,2}$/i) });

@@ -62,6 +62,14 @@ describe.each(forms)("answers over $title that are not read", ({ path, sent, mes
     expect(await search(api, "another")).toContain(answered);
   });
 
+  test("stop messages over MCP that call no tool", async () => {
+    const api = await start();
+    await leaveUnread(api);
+    const { headers: listing, body: list } = currentMessage("tools/list");
+    const init = { method: "POST", headers: { ...listing, authorization: "one" }, body: list };
+    expect(await (await fetch(`${api.url}/mcp`, init)).text()).toContain(JSON.stringify(refusal));
+  });
+
   test("stop replays that were under way with them", async () => {
     const api = await start({ replayed: true, searchMs: 500 });
     const others = Array.from({ length: 4 }, () => ask(api));

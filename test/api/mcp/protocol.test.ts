@@ -66,11 +66,13 @@ test.each(["GET", "DELETE", "PUT"])(
 );
 
 const tooLarge = { ...call, params: { name: "serp.search", arguments: { keyword: "a".repeat(17_000) } } };
+const tooManyParts = { ...ping, params: { list: Array(200).fill(0) } };
 const badMessages = [
   { what: "no JSON", body: "{", status: 400, code: -32_700, reason: "body_not_json" },
   { what: "no body", body: "", status: 400, code: -32_700, reason: "body_missing" },
   { what: "a batch", body: [call, call], status: 400, code: -32_600, reason: "batch_not_supported" },
   { what: "an empty batch", body: [], status: 400, code: -32_600, reason: "batch_not_supported" },
+  { what: "more than 200 parts", body: tooManyParts, status: 400, code: -32_600, reason: "too_many_parts" },
   { what: "more than 16 KiB", body: tooLarge, status: 413, code: -32_000, reason: "body_too_large" },
   {
     what: "another type",
