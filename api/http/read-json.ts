@@ -4,6 +4,8 @@ import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
 
 const bodyBytesMax = 16 * 1024;
+/** A caller decides how small the chunks of its body are, and each one that is kept takes some 500 bytes more. */
+const chunksMax = 64;
 
 type Decompress = (bytes: Buffer, limits: { maxOutputLength: number }) => Promise<Buffer>;
 
@@ -61,7 +63,7 @@ export function readBytes(request: Request, bytesMax: number): Promise<Buffer> {
     request.on("data", (chunk: Buffer) => {
       length += chunk.length;
       if (length <= bytesMax) {
-        chunks.push(chunk);
+        if (chunks.push(chunk) > chunksMax) chunks.splice(0, chunks.length, Buffer.concat(chunks));
       } else {
         // Keeps the connection open: the error is sent on it.
         request.removeAllListeners("data").pause();

@@ -7,6 +7,8 @@ import { createServer } from "../../shared/process/http.ts";
 import { rejection } from "./send-error.ts";
 
 const headBytesMax = 8 * 1024;
+/** Of a body that is not read yet. Sent in chunks of one byte, each byte takes some 270. */
+const unreadBytesMax = 16 * 1024;
 const connectionsMax = 10_000;
 const makeRoomEveryMs = 1_000;
 // Longer than load balancers keep idle connections, so that the load balancer closes first and never reuses a closed one.
@@ -45,6 +47,7 @@ export function createHttpServer(
   const server = createServer(
     {
       maxHeaderSize: headBytesMax,
+      highWaterMark: unreadBytesMax,
       headersTimeout: limits.headMs,
       requestTimeout: limits.requestMs,
       keepAliveTimeout: idleMsMax,

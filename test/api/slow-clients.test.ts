@@ -3,6 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request } from "express";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, describe, expect, test } from "vitest";
 import { readBytes } from "../../api/http/read-json.ts";
 import { clientLimits, createHttpServer } from "../../api/http/server.ts";
@@ -19,8 +21,11 @@ afterAll(() => {
   for (const close of closings) close();
 });
 
-async function serve(answer: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<number> {
-  const server = createHttpServer((request, response) => void answer(request, response), { limits });
+async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+  timeLimits = limits,
+): Promise<number> {
+  const server = createHttpServer((request, response) => void answer(request, response), { limits: timeLimits });
   server.listen(0, "127.0.0.1");
   closings.push(() => server.close());
   await once(server, "listening");
@@ -111,4 +116,42 @@ describe.concurrent("slow clients", () => {
     expect(text).toContain("first");
     expect(text).toContain("last");
   });
+});
+
+function heapBytes(): number {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc()");
+  return process.memoryUsage().heapUsed;
+}
+
+const patient = { ...limits, headMs: 60_000, requestMs: 60_000 };
+const chunks = 70_000;
+const chunked = `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\na\r\n".repeat(chunks)}`;
+
+test.each([
+  {
+    title: "is being read",
+    // readBytes uses nothing that Express adds to a request.
+    take: (request: IncomingMessage) => void readBytes(request as Request, 2 * chunks).catch(() => undefined),
+    hasArrived: ({ socket }: IncomingMessage) => socket.bytesRead === chunked.length,
+  },
+  {
+    title: "is not read yet",
+    take: () => undefined,
+    hasArrived: (request: IncomingMessage) => request.readableLength >= request.readableHighWaterMark,
+  },
+])("a body in chunks of one byte that $title takes a few MB of memory at most", async ({ take, hasArrived }) => {
+  const requests: IncomingMessage[] = [];
+  const port = await serve((request) => {
+    requests.push(request);
+    take(request);
+  }, patient);
+  const before = heapBytes();
+  const sockets = [1, 2, 3].map(() => connect(port, "127.0.0.1"));
+  for (const socket of sockets) {
+    closings.push(() => socket.destroy());
+    socket.on("error", () => undefined).write(chunked);
+  }
+  await expect.poll(() => requests.length === 3 && requests.every(hasArrived)).toBe(true);
+  expect((heapBytes() - before) / 3).toBeLessThan(8_000_000);
 });
