@@ -19,6 +19,8 @@ const promptRefusalsMax = 100;
 const refusalDelayMs = 250;
 // Requests that get nothing of the plan's rate window may be this many times as many as its requests.
 const windowFactor = 10;
+/** A request counts once more for each of these bytes of its answer: a replay is more work the longer it is. */
+const bytesPerCount = 64 * 1024;
 const organizationsMax = 10_000;
 
 // Object.keys returns strings.
@@ -45,8 +47,10 @@ export function openIdentify(authenticate: Authenticate): Identify {
     const caller = await authenticate(request, sent);
     logCaller(response, caller);
     refused.check(caller);
+    const { socket } = request;
+    const sentBefore = socket.bytesWritten;
     response.once("close", () => {
-      if (!isServed(logFields.outcome)) refused.count(caller);
+      if (!isServed(logFields.outcome)) refused.count(caller, socket.bytesWritten - sentBefore);
     });
     if (scope !== "any") requireScope(caller, scope);
     return caller;
@@ -170,11 +174,12 @@ class RefusedRequests {
     throw RateLimited.byBound({ reason: "refused", retryAfterMs: leftMs, limit, windowSeconds }, plan);
   }
 
-  /** Counts a request. The first one begins a window, which is as long as that of the plan. */
-  count({ organizationId, plan }: Caller): void {
+  /** Counts a request by the bytes of its answer. The first one begins a window, which is as long as that of the plan. */
+  count({ organizationId, plan }: Caller, answerBytes: number): void {
+    const requests = 1 + Math.floor(answerBytes / bytesPerCount);
     const nowMs = performance.now();
     const window = this.#windows.get(organizationId);
-    if (window && window.endsAtMs > nowMs) window.requests += 1;
-    else this.#windows.set(organizationId, { endsAtMs: nowMs + plan.windowSeconds * 1_000, requests: 1 });
+    if (window && window.endsAtMs > nowMs) window.requests += requests;
+    else this.#windows.set(organizationId, { endsAtMs: nowMs + plan.windowSeconds * 1_000, requests });
   }
 }

@@ -25,7 +25,7 @@ async function start(given: Partial<Given>) {
         headers: { authorization: "one", "content-type": "application/json", ...key },
         body: JSON.stringify(body),
       }),
-    mcp: (message: ReturnType<typeof currentMessage>) =>
+    mcp: (message: { headers: Record<string, string>; body: string }) =>
       fetch(`${api.url}/mcp`, {
         method: "POST",
         headers: { ...message.headers, authorization: "one" },
@@ -87,6 +87,33 @@ describe.each(counted)("requests $title", ({ given = {}, send }) => {
     }
     expect((await api.usage("another organization")).status).toBe(200);
   });
+});
+
+// A message of an earlier revision, whose answer is a stream.
+const withProgress = {
+  headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+  body: JSON.stringify({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "serp.search", arguments: { keyword: "a" }, _meta: { progressToken: 1 } },
+  }),
+};
+
+test.each([
+  { title: "REST", type: "application/json", send: (api: Api) => api.search() },
+  { title: "MCP", type: "application/json", send: (api: Api) => api.mcp(tool("serp.search", { keyword: "a" })) },
+  { title: "MCP with progress", type: "text/event-stream", send: (api: Api) => api.mcp(withProgress) },
+])("replays of a large answer over $title are refused sooner", async ({ type, send }) => {
+  const body = JSON.stringify({ requestId: "req_1", text: "a".repeat(300_000) });
+  const api = await start({ replayed: true, body });
+  let sent = 1;
+  for (let answer = await send(api); answer.status === 200; answer = await send(api)) {
+    expect(answer.headers.get("content-type")).toContain(type);
+    expect((await answer.text()).length).toBeGreaterThan(300_000);
+    sent += 1;
+  }
+  expect(sent).toBeLessThan(limit / 2);
 });
 
 const uncounted: typeof counted = [
