@@ -9,7 +9,7 @@ import type { Context } from "../shared/process/context.ts";
 import { orPostgresUnavailable } from "./datastore-unavailable.ts";
 import { RateLimited } from "./errors.ts";
 import { readBearerToken } from "./http/request-headers.ts";
-import { requestScopeOf } from "./http/request-scope.ts";
+import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 import { IdentityCache, lookupConnections, lookupTimeoutMs, TokenLookups } from "./identity-cache.ts";
 import { hashToken, isTokenShaped } from "./tokens/tokens.ts";
 
@@ -50,7 +50,7 @@ export function openIdentify(authenticate: Authenticate): Identify {
     const { socket } = request;
     const sentBefore = socket.bytesWritten;
     response.once("close", () => {
-      if (!isServed(logFields.outcome)) refused.count(caller, socket.bytesWritten - sentBefore);
+      if (!isServed(logFields)) refused.count(caller, socket.bytesWritten - sentBefore);
     });
     if (scope !== "any") requireScope(caller, scope);
     return caller;
@@ -68,8 +68,9 @@ export function logCaller(response: ServerResponse, { organizationId, tokenId }:
 }
 
 /** Whether a request got what it asked for, and took a request of the rate window, or failed because of this service. */
-function isServed(outcome: string | undefined): boolean {
-  return outcome === "answered" || (outcome !== undefined && ownFailures.has(outcome));
+function isServed({ outcome = "", reason }: LogFields): boolean {
+  // Only an organization beyond its share gets a queue that is too long.
+  return outcome === "answered" || (ownFailures.has(outcome) && reason !== "queue_too_long");
 }
 
 /** The token that a request sent elsewhere than in the header Authorization, if any. */

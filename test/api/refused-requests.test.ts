@@ -54,6 +54,11 @@ const counted: { title: string; given?: Partial<Given>; send: (api: Api) => Prom
     send: (api) => api.search(),
   },
   {
+    title: "of an organization beyond its share of a queue that is too long",
+    given: { error: unavailable("queue_too_long") },
+    send: (api) => api.search(),
+  },
+  {
     title: "that are replayed",
     given: { replayed: true },
     send: (api) => api.search({ keyword: "a" }, { "idempotency-key": "1" }),
