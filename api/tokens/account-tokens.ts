@@ -27,6 +27,18 @@ export async function readAccountToken(
   return token;
 }
 
+/** Reads the tokens to choose one from: as above, and the chosen one, which may be an old one. */
+export async function readTokenChoice(
+  database: Database,
+  organizationId: string,
+  chosen: string | undefined,
+): Promise<AccountToken[]> {
+  const tokens = await readAccountTokens(database, organizationId);
+  if (chosen === undefined || tokens.some(({ tokenId }) => tokenId === chosen)) return tokens;
+  const token = await readAccountToken(database, organizationId, chosen);
+  return token ? [...tokens, token] : tokens;
+}
+
 /** How many valid tokens an organization has. */
 export async function countValidTokens(transaction: Querying, organizationId: string): Promise<number> {
   const { rows } = await transaction.query(

@@ -9,7 +9,7 @@ import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-
 import { type Outlook, outlookOf, type Pace, readPaceDays } from "../../../shared/credits/outlook.ts";
 import type { SearchEntry } from "../../ledger/find-searches.ts";
 import { readHistory } from "../../ledger/history.ts";
-import { listTokens } from "../../tokens/tokens.ts";
+import { readTokenChoice } from "../../tokens/account-tokens.ts";
 import { isTopupOf } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
@@ -53,7 +53,7 @@ export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
     const { organizationId } = caller;
     const credit = await readCredit(caller);
     const view = readUsageView(request);
-    const tokens = await orPostgresUnavailable(listTokens(database, organizationId));
+    const tokens = await orPostgresUnavailable(readTokenChoice(database, organizationId, view.tokenId));
     if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
       throw new CallerError("not_found");
     const activity = await readActivity(parts, organizationId, view);

@@ -287,9 +287,6 @@ export const filterLabels: Record<ViewFilter, string> = {
 /** A token to filter searches by. */
 export type FindableToken = Pick<AccountToken, "tokenId" | "name" | "last4" | "revokedAt">;
 
-// A longer list is of no use. The page of each token links to its searches.
-const tokensMax = 100;
-
 /** The form that finds searches. It is outside the live section, so that no input is lost. */
 export function findForm(view: HistoryView, tokens: readonly FindableToken[]): Html {
   const { filter, find = "", tokenId, from = "", to = "" } = view;
@@ -320,16 +317,12 @@ function daysLink(view: HistoryView, { label, from, to }: ReturnType<typeof usua
   return html`<a href="${address}"${current}>${label}</a> `;
 }
 
-/** Options for the newest tokens and the chosen one. */
 export function tokenOptions(tokens: readonly FindableToken[], chosen: string | undefined): Html {
-  const listed = tokens.toReversed().filter((token, at) => at < tokensMax || token.tokenId === chosen);
-  return html`${listed.map((token) => option(token, chosen))}`;
-}
-
-function option(token: FindableToken, chosen: string | undefined): Html {
-  const { tokenId } = token;
-  const revoked = token.revokedAt ? ", revoked" : "";
-  return html`<option value="${tokenId}"${tokenId === chosen && html` selected`}>${tokenLabel(token)}${revoked}</option>`;
+  return html`${tokens.map((token) => {
+    const { tokenId } = token;
+    const revoked = token.revokedAt ? ", revoked" : "";
+    return html`<option value="${tokenId}"${tokenId === chosen && html` selected`}>${tokenLabel(token)}${revoked}</option>`;
+  })}`;
 }
 
 /** The name of a token, else its last characters, else its id (once its organization is erased). */

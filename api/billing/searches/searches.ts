@@ -9,7 +9,7 @@ import {
   type LoggedRefusal,
   readRefused,
 } from "../../../shared/search-log/refused-searches.ts";
-import { listTokens } from "../../tokens/tokens.ts";
+import { readTokenChoice } from "../../tokens/account-tokens.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
 import type { LiveSections } from "../frame/live-updates.ts";
@@ -53,7 +53,7 @@ export function writeSearches(parts: SearchesParts) {
     const asked = readHistoryView(request);
     const view = { ...asked, tokenId: only ?? asked.tokenId };
     const history = await readPage(parts, organizationId, view);
-    const listed = await orPostgresUnavailable(listTokens(parts.database, organizationId));
+    const listed = await orPostgresUnavailable(readTokenChoice(parts.database, organizationId, view.tokenId));
     const tokens = listed.filter(({ tokenId }) => only === undefined || tokenId === only);
     return {
       path: "/billing/searches",

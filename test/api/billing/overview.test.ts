@@ -178,6 +178,23 @@ test("the chart of one token has its searches, dollars and latency, and says if 
   expect((await visitor.get("/billing?token=")).status).toBe(200);
 });
 
+test("the pages offer valid tokens before others, 200 in all, and always the chosen one", async () => {
+  const organization = await service.organization();
+  const expired = { expiresAt: new Date(0) };
+  const ids: string[] = [];
+  while (ids.length < 201)
+    ids.push((await issueToken(service.database, organization.organizationId, expired))?.tokenId ?? "");
+  const oldest = ids.toSorted()[0] ?? "";
+  const visitor = await signIn(service, organization);
+  for (const path of ["/billing", "/billing/searches"]) {
+    const { text } = await visitor.get(`${path}?token=${oldest}`);
+    const offered = [...text.matchAll(/<option value="(tok_\w+)"/g)].map(([, id]) => id);
+    expect(offered).toHaveLength(201);
+    expect(offered[0]).toBe(organization.tokenId);
+    expect(text).toContain(`<option value="${oldest}" selected>`);
+  }
+});
+
 test("an open page keeps the chart of a token or of latency as it was read, and goes on to show the newest searches", async () => {
   const organization = await service.organization();
   const visitor = await signIn(service, organization);
