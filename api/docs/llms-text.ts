@@ -6,7 +6,9 @@ import { publicAddress } from "../http/request-headers.ts";
 /** GET /llms.txt: what a model needs to write code for this API, or to find the page that has it (llmstxt.org). */
 export function handleLlmsText({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL">) {
   return (request: Request, response: Response) => {
-    response.set({ "Cache-Control": "public, max-age=300", "Content-Type": "text/plain; charset=utf-8" });
+    response.set("Content-Type", "text/plain; charset=utf-8");
+    // Without PUBLIC_URL the text has the Host that this caller sent, so no cache may give it to another one.
+    if (publicUrl !== undefined) response.set("Cache-Control", "public, max-age=300");
     response.end(llmsText(publicAddress(request, publicUrl)));
   };
 }

@@ -190,6 +190,15 @@ test("the page's files are cached permanently, because their addresses change wi
   }
 });
 
+test("a cache keeps the text for models only if its addresses are the operator's, not those of a caller's Host", async () => {
+  const read = async (api: number) => {
+    const { text, headers } = await service.send("/llms.txt", { api });
+    return { isOwn: text.includes("https://search.example/docs"), kept: headers.get("cache-control") };
+  };
+  expect(await read(own)).toEqual({ isOwn: false, kept: "no-store" });
+  expect(await read(behindHttps)).toEqual({ isOwn: true, kept: "public, max-age=300" });
+});
+
 test("with PUBLIC_URL and without payments the page names the operator, and does not link to itself", async () => {
   const { organization, visitor } = await signedIn(behindHttps);
   const { text } = await visitor.get("/billing");
