@@ -34,18 +34,24 @@ async function pausesOf(organizationId: string): Promise<[number, number] | []> 
   return rows[0] ? [rows[0].attempts, rows[0].minutes] : [];
 }
 
+/** Waits until Stripe has left so many attempts at the open payment without an answer. */
+const untilUnanswered = (organizationId: string, attempts: number) =>
+  service.until(async () => (await pausesOf(organizationId))[0] === attempts);
+
+async function retryUntilCredited(organizationId: string): Promise<void> {
+  await endPauses(service, organizationId);
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+}
+
 test("after a lost reply the next attempt finds the payment at Stripe and credits it, without another charge", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
   stub.chargeFaults.push(disconnect);
   await payer.switchOn();
-  await service.until(async () => payer.chargedAtStripe().length === 1);
+  await untilUnanswered(organizationId, 1);
   const [{ id }] = await paymentsOf(service, organizationId);
   expect(await topupsOf(service, organizationId)).toEqual([]);
-  await service.until(async () => {
-    await endPauses(service, organizationId);
-    return (await topupsOf(service, organizationId)).length === 1;
-  });
+  await retryUntilCredited(organizationId);
   expect([callsFor(id), payer.chargedAtStripe()]).toEqual([1, [10]]);
 });
 
@@ -54,10 +60,9 @@ test("a decline whose reply was lost is found, too", async () => {
   stub.chargeFaults.push(disconnect);
   stub.cards.bank.push({ code: "expired_card" });
   await payer.switchOn();
-  await service.until(async () => {
-    await endPauses(service, payer.organizationId);
-    return (await payer.page()).includes("Your card has expired.");
-  });
+  await untilUnanswered(payer.organizationId, 1);
+  await endPauses(service, payer.organizationId);
+  await service.until(async () => (await payer.page()).includes("Your card has expired."));
   expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "expired_card" }]);
 });
 
@@ -69,10 +74,9 @@ test.each(["expired_card", "insufficient_funds"])(
     stub.chargeFaults.push(disconnect);
     stub.cards.bank.push({ code });
     await payer.switchOn();
-    await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+    await untilUnanswered(organizationId, 1);
     await payer.enterCard({ last4: "4444" });
-    await endPauses(service, organizationId);
-    await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+    await retryUntilCredited(organizationId);
     expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: code }, { state: "paid" }]);
   },
 );
@@ -83,7 +87,7 @@ test("a decline that is found after the payer switched off is no pause", async (
   stub.chargeFaults.push(disconnect);
   stub.cards.bank.push({ code: "expired_card" });
   await payer.switchOn();
-  await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+  await untilUnanswered(organizationId, 1);
   await payer.send("/off");
   await endPauses(service, organizationId);
   const declines = () =>
@@ -104,15 +108,11 @@ test.each([
   const { organizationId } = payer;
   stub.away = away;
   await payer.switchOn();
-  for (const attempts of [1, 2, 3]) {
-    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
-    await endPauses(service, organizationId);
-  }
+  await untilUnanswered(organizationId, 1);
+  await endPauses(service, organizationId);
+  await untilUnanswered(organizationId, 2);
   stub.away = undefined;
-  await service.until(async () => {
-    await endPauses(service, organizationId);
-    return (await topupsOf(service, organizationId)).length === 1;
-  });
+  await retryUntilCredited(organizationId);
   expect(payer.chargedAtStripe()).toEqual([10]);
   expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid" }]);
 });
@@ -126,16 +126,15 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
     response.destroy();
   });
   await payer.switchOn();
-  for (let attempts = 1; attempts <= 7; attempts += 1) {
-    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
-    if (attempts < 7) await endPauses(service, organizationId);
-  }
+  await untilUnanswered(organizationId, 1);
+  await endPauses(service, organizationId, { attempts: 6 });
+  await untilUnanswered(organizationId, 7);
+  expect(await pausesOf(organizationId)).toEqual([7, 6 * 60]);
   expect(await payer.event()).toMatchObject({ data: { reason: "payments_unavailable" } });
   expect(await payer.page()).toContain("Stripe did not answer for hours.");
   expect(payer.chargedAtStripe()).toEqual([10]);
   stub.away = undefined;
-  await endPauses(service, organizationId);
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await retryUntilCredited(organizationId);
   expect(payer.chargedAtStripe()).toEqual([10]);
   expect(await payer.page()).toContain("Paused since");
   await payer.close();
@@ -146,16 +145,14 @@ test("a payment that had all its attempts gives way to a new one, soon after the
   const { organizationId } = payer;
   stub.away = disconnect;
   await payer.switchOn();
-  for (let attempts = 1; attempts <= 7; attempts += 1) {
-    await service.until(async () => (await pausesOf(organizationId))[0] === attempts);
-    if (attempts < 7) await endPauses(service, organizationId);
-  }
+  await untilUnanswered(organizationId, 1);
+  await endPauses(service, organizationId, { attempts: 6 });
+  await untilUnanswered(organizationId, 7);
   await service.until(async () => (await payer.page()).includes("Paused since"));
   stub.away = undefined;
   await payer.switchOn();
   expect(await pausesOf(organizationId)).toEqual([7, 2]);
-  await endPauses(service, organizationId);
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await retryUntilCredited(organizationId);
   expect(await paymentsOf(service, organizationId)).toMatchObject([
     { state: "failed", failure: "cancelled" },
     { state: "paid" },
@@ -169,13 +166,11 @@ test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is no
   const { organizationId } = payer;
   stub.away = disconnect;
   await payer.switchOn();
-  await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+  await untilUnanswered(organizationId, 1);
   expect((await payer.send(`/${action}`)).status).toBe(303);
   stub.away = undefined;
-  await service.until(async () => {
-    await endPauses(service, organizationId);
-    return (await paymentsOf(service, organizationId))[0].state === "failed";
-  });
+  await endPauses(service, organizationId);
+  await service.until(async () => (await paymentsOf(service, organizationId))[0].state === "failed");
   expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: "cancelled" }]);
   expect([payer.chargedAtStripe(), await topupsOf(service, organizationId)]).toEqual([[], []]);
 });
@@ -184,12 +179,9 @@ test("a payment that was made before the payer switched off is credited", async 
   const payer = await payerWithCard(service, stub);
   stub.chargeFaults.push(disconnect);
   await payer.switchOn();
-  await service.until(async () => payer.chargedAtStripe().length === 1);
+  await untilUnanswered(payer.organizationId, 1);
   await payer.send("/card/remove");
-  await service.until(async () => {
-    await endPauses(service, payer.organizationId);
-    return (await topupsOf(service, payer.organizationId)).length === 1;
-  });
+  await retryUntilCredited(payer.organizationId);
   expect(await payer.page()).toContain("Save a card");
 });
 
@@ -197,13 +189,11 @@ test("a payment that the operator refunded before it was credited is not credite
   const payer = await payerWithCard(service, stub);
   stub.chargeFaults.push(disconnect);
   await payer.switchOn();
-  await service.until(async () => payer.chargedAtStripe().length === 1);
+  await untilUnanswered(payer.organizationId, 1);
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
   stub.cards.refunded.add(intent?.id ?? "");
   await payer.send("/off");
-  await service.until(async () => {
-    await endPauses(service, payer.organizationId);
-    return (await paymentsOf(service, payer.organizationId))[0].state === "failed";
-  });
+  await endPauses(service, payer.organizationId);
+  await service.until(async () => (await paymentsOf(service, payer.organizationId))[0].state === "failed");
   expect(await topupsOf(service, payer.organizationId)).toEqual([]);
 });
