@@ -15,42 +15,33 @@ async function postText(body: string): Promise<Answer> {
   });
 }
 
-const field = (path: string, ...values: unknown[]) =>
-  values.map((value) => ({ path, shown: JSON.stringify(value).slice(0, 40), body: bodyWith(path, value) }));
 const bodyWith = (path: string, value: unknown) => JSON.stringify({ keyword: "a", [path]: value });
-const written = (path: string, ...values: string[]) =>
-  values.map((shown) => ({ path, shown, body: `{"keyword":"a","${path}":${shown}}` }));
 
 const emoji = "\u{1f600}";
+/** One value of each field, or what only a request can have; query.test.ts has the others. */
 const wrong = [
-  { path: "keyword", shown: "nothing", body: "{}" },
-  ...field("keyword", "", "   ", "\u200b", "\u200b\u2060\ufeff", "\u3164", "\u00ad"),
-  ...field("keyword", "a\0b", "a\u0007b", "a\nb", "a\u0085b", "a\u202eb", "a\u2066b"),
-  ...written("keyword", '"a\\ud800b"', '"\\udc00"'),
-  ...field("keyword", "a".repeat(701), emoji.repeat(701)),
-  ...field("keyword", 1, ["a"], { a: 1 }, null, true),
-  ...field("engine", "", " ", null, 1),
-  ...written("depth", "0", "-1", "1.5", "101", "1e400", '"10"', "9007199254740993", "null"),
-  ...field("location", "us' or '1'='1", "${7*7}", "%00", "Atlantis", "", "a".repeat(256)),
-  ...field("language", "../../", "xx-XX-Klingon", "", null),
-  ...field("device", "tablet", "Desktop", null),
-  ...field("targetDomain", "localhost", "*.example.com", "user@example.com", "127.0.0.1", ""),
-  ...field("types", [], "organic", null, {}, Array(16).fill("organic")),
-  ...field("format", "short", "Compact", "", null, ["compact"]),
-  ...field("callback", "http://169.254.169.254/"),
-  ...field("proxy", "http://example.com:3128"),
-  ...field("costMils", 0),
-  ...field("orgId", "org_01h455vb4pex5vsknk084sn02q"),
-  ...field("Keyword", "b"),
+  { path: "keyword", body: "{}" },
+  { path: "keyword", body: '{"keyword":"a\\ud800b"}' },
+  { path: "depth", body: '{"keyword":"a","depth":1e400}' },
+  { path: "Keyword", body: '{"keyword":"a","Keyword":"b"}' },
+  ...Object.entries({
+    keyword: "a\0b",
+    engine: "",
+    location: "us' or '1'='1",
+    language: "../../",
+    device: "tablet",
+    targetDomain: "localhost",
+    types: [],
+    format: "short",
+    callback: "http://169.254.169.254/",
+    orgId: "org_01h455vb4pex5vsknk084sn02q",
+  }).map(([path, value]) => ({ path, body: bodyWith(path, value) })),
 ];
 
-test.each(wrong)("$path as $shown is rejected by name and leaves no trace", async ({ path, body }) => {
+test.each(wrong)("$path in $body is rejected by name and leaves no trace", async ({ path, body }) => {
   const answer = await expectNoTrace(service, organization, () => postText(body));
-  expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues: expect.any(Array) } });
-  // One field can have two issues.
-  expect(new Set(answer.body.error.details.issues.map((issue: { path: string }) => issue.path))).toEqual(
-    new Set([path]),
-  );
+  const issues = [{ path, message: expect.any(String) }];
+  expect(refusalIn(answer)).toEqual({ code: "bad_request", details: { issues } });
 });
 
 test("an error lists every invalid field", async () => {
@@ -72,18 +63,7 @@ test("punctuation around a country's name is dropped, and the provider does not 
   expect(answer).toMatchObject({ status: 200, body: { query: { location: "United States" } } });
 });
 
-const engines = [
-  "bing",
-  "\uff42\uff49\uff4e\uff47",
-  "BING",
-  " google",
-  "Google",
-  "__proto__",
-  "constructor",
-  "toString",
-];
-
-test.each(engines)("the engine %s is not implemented", async (engine) => {
+test.each(["bing", " google", "Google", "__proto__"])("the engine %s is not implemented", async (engine) => {
   const answer = await expectNoTrace(service, organization, () => postText(bodyWith("engine", engine)));
   expect(refusalIn(answer)).toEqual({ code: "not_implemented", details: { engine, supported: ["google"] } });
 });
