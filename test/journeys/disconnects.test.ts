@@ -122,22 +122,6 @@ test("a search that still waits in the queue is removed when its caller disconne
   expect([callsFor("waiting"), await unpaid()]).toEqual([0, 0]);
 });
 
-test("a search that waits for the same answer gets it, although the caller that began it disconnected", async () => {
-  const [first, second] = [await service.organization(), await service.organization()];
-  const release = stub.hold();
-  const began = caller(first, deep("same"));
-  await isAsked("same");
-  const shared = service.search(second.token, deep("same"));
-  await service.untilRunning(2);
-  await began.disconnect();
-  await workersKnow();
-  await hasHolds(first, { open: 1, heldMils: 0 }); // Until the call that both share has ended.
-  release();
-  expect(await shared).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
-  expect([callsFor("same"), await unpaid()]).toEqual([10, 0]);
-  expect((await service.usage(first.token)).body.creditBalanceMils).toBe(1_000);
-});
-
 test("a caller that closes its sending direction has disconnected: it gets no answer and pays nothing", async () => {
   const organization = await service.organization({ creditMils: 100 });
   const url = service.apis[0]?.url ?? "";
@@ -218,40 +202,6 @@ test("after its charge a search stands, however often it is cancelled, and the p
   for (const one of told) expect(one).toEqual({ outcome: "charged", address });
   expect((await search("coffee")).status).toBe(200);
   expect(await ends()).toEqual(["charge"]);
-});
-
-test("a search that waits in the queue is removed, and none of its calls is sent or counted", async () => {
-  const { organization, search, cancel, ends } = await atForm();
-  const release = stub.hold();
-  const running = Array.from({ length: slots }, (_, n) =>
-    service.search(organization.token, { keyword: `busy at a form ${n}` }),
-  );
-  await service.untilRunning(slots);
-  const page = search("waiting at a form");
-  await service.until(async () => (await readBacklog(service.redis)).waiting === 1);
-  expect(await cancel("waiting at a form")).toEqual({ outcome: "cancelled" });
-  expect(await service.holdsOf(organization.organizationId)).toMatchObject({ open: slots });
-  release();
-  for (const { status } of await Promise.all(running)) expect(status).toBe(200);
-  expect([callsFor("waiting at a form"), await unpaid()]).toEqual([0, 0]);
-  expect((await ends()).filter((end) => end !== "charge")).toEqual(["caller_disconnected"]);
-  expect((await page).status).toBe(504);
-});
-
-test("who cancels search after search meets the budget of unpaid calls", async () => {
-  // One token may use half of it.
-  const { search, cancel, organization } = await atForm({ terms: { unpaidCalls: 3 } });
-  const release = stub.hold();
-  const pages = ["form one", "form two"].map((keyword) => search(keyword));
-  for (const keyword of ["form one", "form two"]) {
-    await isAsked(keyword);
-    expect(await cancel(keyword)).toEqual({ outcome: "cancelled" });
-  }
-  release();
-  await Promise.all(pages);
-  await hasHolds(organization, { open: 0, heldMils: 0 });
-  expect((await search("form three")).status).toBe(429);
-  expect(callsFor("form three")).toBe(0);
 });
 
 test("whenever a cancellation comes, the search is charged and answered, or neither", async () => {

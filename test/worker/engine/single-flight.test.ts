@@ -126,8 +126,8 @@ describe("a search whose caller disconnects", () => {
     const waiting = worker.search();
     caller.abort();
     google.answer(0, answerOf("whole"));
-    expect(await waiting).toMatchObject({ ok: true, results: [{ title: "whole" }], from: "shared" });
-    await began;
+    expect(await waiting).toMatchObject({ ok: true, results: [{ title: "whole" }], from: "shared", payable: {} });
+    expect((await began).payable).toBeUndefined();
     expect(google.searches).toHaveLength(1);
   });
 
