@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
+import { Agent, revisionNames } from "../harness/clients/agent.ts";
 import { challenges, endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
@@ -82,6 +83,9 @@ test("402 out_of_credits reports what searches in flight hold", async () => {
     code: "out_of_credits",
     details: empty,
   });
+  const agent = await Agent.connect(service, lowOnCredit.token);
+  expect((await agent.call("serp.search", { keyword: "a" })).texts[1]).toContain("top up at https://pay.example/.");
+  await agent.close();
 
   const busy = await service.organization({ creditMils: 8 });
   const release = await holdSearch(busy);
@@ -188,42 +192,34 @@ test("404 and 405 are answered by the router", async () => {
   expect(checkedRefusal(await service.send("/v1/serp/search"))).toEqual({ code: "method_not_allowed", details: {} });
 });
 
-describe("with other workers", () => {
-  beforeAll(async () => {
-    await Promise.all(service.workers.map((worker) => worker.stop()));
-    // An API that has never seen a worker refuses at once; an API that has seen one waits for a heartbeat timeout.
-    await service.startApi();
-  });
-
-  const searchThere = async (body: object): Promise<Answer> => {
-    const answer = await service.search(organization.token, body, { api: 1 });
-    searchStatuses.add(answer.status);
-    return answer;
-  };
-
-  test("503 unavailable if no worker is running", async () => {
-    const answer = await expectNoTrace(service, organization, () => searchThere({ keyword: "a" }));
-    expect(checkedRefusal(answer)).toEqual({
-      code: "unavailable",
-      details: { reason: "no_workers", retryAfterMs: 1_000 },
-    });
-    expect(answer.headers.get("retry-after")).toBe("1");
-  });
-
-  test("400 query_rejected if no provider supports a field", async () => {
-    await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
-    await service.until(async () => (await searchThere({ keyword: "a", device: "mobile" })).status !== 503);
-    const answer = await searchThere({ keyword: "a", device: "mobile" });
-    expect(checkedRefusal(answer)).toEqual({
-      code: "query_rejected",
-      details: { reason: "unsupported", field: "device" },
-    });
-  });
+test("400 query_rejected proposes locations", async () => {
+  const candidates = ["Boston,Massachusetts,United States"];
+  const details = { reason: "location_unknown", field: "location", candidates: expect.arrayContaining(candidates) };
+  const refused = checkedRefusal(await search({ keyword: "a", location: "Boston, Germany" }));
+  expect(refused).toEqual({ code: "query_rejected", details });
 });
 
-test("callers can get every error of the catalogue, and a search has nine statuses besides 200", () => {
+test("504 engine_timeout at the deadline over MCP, in every revision", async () => {
+  const payers = await Promise.all(
+    revisionNames.map(async (revision) => {
+      const payer = await service.organization({ creditMils: 100 });
+      const agent = await Agent.connect(service, payer.token, { revision });
+      const { isError, body, texts } = await agent.call("serp.search", { keyword: "sandbox:timeout" });
+      expect({ isError, error: body.error }).toMatchObject({
+        isError: true,
+        error: { code: "engine_timeout", details: { timeoutMs } },
+      });
+      expect(texts[1]).toMatch(/^Nothing was charged, unless .* the retry needs the same key/);
+      await agent.close();
+      return payer;
+    }),
+  );
+  for (const payer of payers) expect(await service.chargesOf(payer)).toEqual([{ kind: "refund", mils: 0 }]);
+});
+
+test("callers can get every error of the catalogue, and a search has eight statuses besides 200 and the 503 of an outage", () => {
   expect([...metCodes].toSorted()).toEqual(Object.keys(errors).toSorted());
   expect([...searchStatuses].toSorted((one, other) => one - other)).toEqual([
-    200, 400, 401, 402, 429, 500, 501, 502, 503, 504,
+    200, 400, 401, 402, 429, 500, 501, 502, 504,
   ]);
 });

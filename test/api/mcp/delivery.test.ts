@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { Agent, currentMessage, type Revision, revisions } from "../../harness/clients/agent.ts";
+import { Agent, currentMessage, type Revision, revisionNames } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
@@ -11,8 +11,6 @@ import { usualService } from "../../harness/processes/usual-stack.ts";
 
 const service = await usualService();
 
-// Object.keys returns strings.
-const both = Object.keys(revisions) as Revision[];
 const slow = { keyword: "sandbox:slow=3000" };
 
 const isHeld = ({ organizationId }: Organization, open = 1) =>
@@ -30,7 +28,7 @@ async function entriesOf({ organizationId }: Organization) {
   return (await service.ledgerOf(organizationId)).map(({ kind, mils, reason }) => ({ kind, mils, reason })).slice(1);
 }
 
-describe.each(both)("an agent that speaks %s", (revision) => {
+describe.each(revisionNames)("an agent that speaks %s", (revision) => {
   test("cancels a search and gets its mils back before the search would have ended", async () => {
     const organization = await service.organization({ creditMils: 100 });
     const agent = await Agent.connect(service, organization.token, { revision });

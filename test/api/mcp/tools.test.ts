@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compactResponseBody, searchResponseBody } from "../../../shared/search-answer.ts";
-import { Agent, type Revision, revisions, type ToolAnswer } from "../../harness/clients/agent.ts";
+import { Agent, revisionNames, type ToolAnswer } from "../../harness/clients/agent.ts";
 import { endlessWindow, organizationState } from "../../harness/fixtures/refusals.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 const service = await usualService();
 
-// Object.keys returns strings.
-const both = Object.keys(revisions) as Revision[];
-
-describe.each(both)("an agent that speaks %s", (revision) => {
+describe.each(revisionNames)("an agent that speaks %s", (revision) => {
   let organization: Organization;
   let agent: Agent;
   beforeAll(async () => {

@@ -2,8 +2,10 @@ import { type CallToolResult, Client, StreamableHTTPClientTransport } from "@mod
 import type { Answer, Service } from "../processes/service.ts";
 
 /** The supported revisions of the protocol: the current one, and the last one with a handshake. */
-export const revisions = { "2026-07-28": "auto", "2025-11-25": "legacy" } as const;
+const revisions = { "2026-07-28": "auto", "2025-11-25": "legacy" } as const;
 export type Revision = keyof typeof revisions;
+// Object.keys returns strings.
+export const revisionNames = Object.keys(revisions) as Revision[];
 
 /** The result of a tool call. `body` is the structured content; `texts` is for models that do not read it. */
 export interface ToolAnswer {
