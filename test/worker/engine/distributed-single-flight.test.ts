@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
@@ -7,12 +7,15 @@ import { freshRedis } from "../../harness/servers/servers.ts";
 let redisServer: LocalServer;
 let google: FakeGoogle;
 
-beforeEach(async () => {
+beforeAll(async () => {
   redisServer = await freshRedis();
+});
+afterAll(() => redisServer.stop());
+beforeEach(async () => {
   google = new FakeGoogle();
   google.otherwise = undefined;
+  await (await openEngine()).redis.flushall();
 });
-afterEach(() => redisServer.stop());
 
 const openEngine = () => openWorkerEngine(google, { REDIS_URL: redisServer.url });
 const openTwo = () => Promise.all([openEngine(), openEngine()]);
@@ -33,11 +36,18 @@ async function oneFlight(worker: Worker): Promise<void> {
   await hasField(worker, "awaited");
 }
 
-describe("equal searches of several workers", () => {
+describe.each([1, 2])("equal searches of %i worker(s)", (workers) => {
+  /** The first and the last worker, which may be the same. */
+  async function openAll() {
+    const one = await openEngine();
+    return [one, workers === 1 ? one : await openEngine()] as const;
+  }
+  const untilShared = (worker: Worker) => (workers === 1 ? google.hasSearches(1) : oneFlight(worker));
+
   test("call the provider once, and all get its results", async () => {
-    const [one, other] = await openTwo();
+    const [one, other] = await openAll();
     const searches = Array.from({ length: 20 }, () => [one.search(), other.search()]).flat();
-    await oneFlight(one);
+    await untilShared(one);
     google.answer(0, answerOf("shared"));
     const answers = await Promise.all(searches);
     expect(answers.every((answer) => answer.ok && answer.results[0]?.title === "shared")).toBe(true);
@@ -46,6 +56,44 @@ describe("equal searches of several workers", () => {
     expect(google.searches).toHaveLength(1);
   });
 
+  test("share the failure of the flight that they waited for, and later ones call the provider again", async () => {
+    const [one, other] = await openAll();
+    const both = [one.search(), other.search()];
+    await untilShared(one);
+    google.answer(0, refused);
+    for (const answer of await Promise.all(both)) {
+      expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
+    }
+    expect(google.searches).toHaveLength(1);
+    google.otherwise = answerOf();
+    expect(await other.search()).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("do not share a failure for lack of time: one that waited takes over", async () => {
+    const [one, other] = await openAll();
+    const short = one.search({}, { remainingMs: 10_000 });
+    await google.hasSearches(1);
+    const long = other.search();
+    await untilShared(one);
+    google.answer(0, outOfTime);
+    expect(await short).toMatchObject({ ok: false, code: "engine_timeout" });
+    await google.hasSearches(2);
+    google.answer(1, answerOf());
+    expect(await long).toMatchObject({ ok: true, from: "provider" });
+  });
+
+  test("end at their own deadline, however long the flight takes that they wait for", async () => {
+    const [one, other] = await openAll();
+    const first = one.search();
+    await google.hasSearches(1);
+    expect(await other.search({}, { remainingMs: 50 })).toMatchObject({ code: "engine_timeout" });
+    google.answer(0, answerOf());
+    expect(await first).toMatchObject({ ok: true });
+    expect(google.searches).toHaveLength(1);
+  });
+});
+
+describe("equal searches of several workers", () => {
   test("share an answer that came after they were enqueued, and never an older one", async () => {
     const [one, other] = await openTwo();
     const enqueuedAtMs = one.clock.nowMs();
@@ -73,32 +121,6 @@ describe("equal searches of several workers", () => {
       { from: "shared", results: [{ title: "old" }] },
       { from: "provider", results: [{ title: "new" }] },
     ]);
-  });
-
-  test("share the failure of the flight that they waited for, and later ones call the provider again", async () => {
-    const [one, other] = await openTwo();
-    const both = [one.search(), other.search()];
-    await oneFlight(one);
-    google.answer(0, refused);
-    for (const answer of await Promise.all(both)) {
-      expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
-    }
-    expect(google.searches).toHaveLength(1);
-    google.otherwise = answerOf();
-    expect(await other.search()).toMatchObject({ ok: true, from: "provider" });
-  });
-
-  test("do not share a failure for lack of time: a waiting worker takes over", async () => {
-    const [one, other] = await openTwo();
-    const short = one.search({}, { remainingMs: 10_000 });
-    await google.hasSearches(1);
-    const long = other.search();
-    await oneFlight(one);
-    google.answer(0, outOfTime);
-    expect(await short).toMatchObject({ ok: false, code: "engine_timeout" });
-    await google.hasSearches(2);
-    google.answer(1, answerOf());
-    expect(await long).toMatchObject({ ok: true, from: "provider" });
   });
 
   test("are searched again after a defect of the engine, which one of them met", async () => {
@@ -137,16 +159,6 @@ describe("equal searches of several workers", () => {
     expect(google.isDisconnected(0)).toBe(false);
     google.answer(0, answerOf());
     expect(await began).toMatchObject({ ok: true });
-    expect(google.searches).toHaveLength(1);
-  });
-
-  test("end at their own deadline, however long the flight takes that they wait for", async () => {
-    const [one, other] = await openTwo();
-    const first = one.search();
-    await google.hasSearches(1);
-    expect(await other.search({}, { remainingMs: 50 })).toMatchObject({ code: "engine_timeout" });
-    google.answer(0, answerOf());
-    expect(await first).toMatchObject({ ok: true });
     expect(google.searches).toHaveLength(1);
   });
 });

@@ -4,21 +4,9 @@ import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
 import { openSerper } from "../../../worker/providers/serper/serper.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
-import {
-  hang,
-  disconnect,
-  raw,
-  refusal,
-  type Reply,
-  reply,
-  type SerperStub,
-  stall,
-  startSerperStub,
-} from "../../harness/stubs/serper-stub.ts";
+import { disconnect, reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
 
 const deadlineMs = 20_000;
-/** For searches that can only end at their deadline. */
-const shortMs = 250;
 const key = "secret-key-of-a-test";
 
 let stub: SerperStub;
@@ -104,37 +92,13 @@ describe("a search over HTTP", () => {
   });
 });
 
-describe("a failure of the only provider fails the search", () => {
-  test.each<[string, Reply, string, number]>([
-    ["an empty account", refusal(400, "Not enough credits"), "provider_refused", 1],
-    ["a request that is invalid", refusal(400, "Missing query"), "provider_refused", 1],
-    ["too many requests", refusal(429, "Slow down"), "provider_unavailable", 2],
-    ["a connection that closes without an answer", disconnect, "provider_unavailable", 2],
-    ["a page of HTML", raw(200, "<!doctype html>"), "unreadable_answer", 1],
-  ])("%s, retried only if it may pass", async (_, failing, reason, calls) => {
-    stub.otherwise = failing;
-    const answer = await searchSerper();
-    expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason } });
-    expect(answer.trace.calls).toHaveLength(calls);
-    expect(answer.trace.costMicroUsd).toBe(0);
-  });
+test("after the deadline no provider is called", async () => {
+  expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
+  expect(stub.requests).toEqual([]);
+});
 
-  test.each<[string, Reply]>([
-    ["never answers", hang],
-    ["never ends its answer", stall],
-  ])("a search at a provider that %s ends at the deadline", async (_, silent) => {
-    stub.otherwise = silent;
-    expect(await searchSerper({}, shortMs)).toMatchObject({ ok: false, code: "engine_timeout", details: {} });
-  });
-
-  test("after the deadline no provider is called", async () => {
-    expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
-    expect(stub.requests).toEqual([]);
-  });
-
-  test("neither the API key nor the query is in what is logged", async () => {
-    stub.otherwise = disconnect;
-    const { trace, ...answer } = await searchSerper();
-    expect(JSON.stringify([trace, answer])).not.toMatch(new RegExp(`${key}|pump`));
-  });
+test("neither the API key nor the query is in what is logged", async () => {
+  stub.otherwise = disconnect;
+  const { trace, ...answer } = await searchSerper();
+  expect(JSON.stringify([trace, answer])).not.toMatch(new RegExp(`${key}|pump`));
 });

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
-import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
+import { answerOf, FakeGoogle, openWorkerEngine, outOfTime } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+
+/** Equal searches of one worker. distributed-single-flight.test.ts has what is the same across workers. */
 
 let redisServer: LocalServer;
 let google: FakeGoogle;
@@ -17,16 +19,6 @@ beforeEach(async () => {
   google.otherwise = undefined;
   worker = await openWorkerEngine(google, { REDIS_URL: redisServer.url });
   await worker.redis.flushall();
-});
-
-test("concurrent equal searches call the provider once, and all get its results", async () => {
-  const searches = Array.from({ length: 50 }, () => worker.search());
-  await google.hasSearches(1);
-  google.answer(0, answerOf("shared"));
-  const answers = await Promise.all(searches);
-  expect(answers.filter((answer) => answer.ok && answer.results[0]?.title === "shared")).toHaveLength(50);
-  expect(answers.map(({ from }) => from)).toEqual(["provider", ...Array.from({ length: 49 }, () => "shared")]);
-  expect(google.searches).toHaveLength(1);
 });
 
 test("a shared answer costs once, and the metrics say what the other searches saved", async () => {
@@ -49,37 +41,6 @@ test("searches are equal whatever their target domain, types and format, but not
   const others = [{ keyword: "pump" }, { depth: 11 }, { language: "German" }, { location: "Germany" }];
   await Promise.all([...others, { device: "mobile" }].map((fields) => worker.search(fields)));
   expect(google.searches).toHaveLength(6);
-});
-
-test("the searches that waited share a failure, and later searches call the provider again", async () => {
-  const both = [worker.search(), worker.search()];
-  await google.hasSearches(1);
-  google.answer(0, refused);
-  for (const answer of await Promise.all(both)) {
-    expect(answer).toMatchObject({ ok: false, code: "engine_error", details: { reason: "provider_refused" } });
-  }
-  google.otherwise = answerOf();
-  expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
-});
-
-test("a failure for lack of time is not shared: a search that has more time calls the provider again", async () => {
-  const short = worker.search({}, { remainingMs: 10_000 });
-  await google.hasSearches(1);
-  const long = [worker.search(), worker.search()];
-  google.answer(0, outOfTime);
-  expect(await short).toMatchObject({ ok: false, code: "engine_timeout" });
-  await google.hasSearches(2);
-  google.answer(1, answerOf());
-  expect(await Promise.all(long)).toMatchObject([{ ok: true }, { ok: true }]);
-  expect(google.searches).toHaveLength(2);
-});
-
-test("a search ends at its own deadline, however long the flight takes that it waits for", async () => {
-  const first = worker.search();
-  await google.hasSearches(1);
-  expect(await worker.search({}, { remainingMs: 20 })).toMatchObject({ ok: false, code: "engine_timeout" });
-  google.answer(0, answerOf());
-  expect(await first).toMatchObject({ ok: true });
 });
 
 test("a search that waits for a call of its worker shares the answer, also if the worker's clock says that it came before", async () => {
