@@ -143,7 +143,11 @@ test.each(historyFilters)(
     const now = new Date();
     await backdateLedger(service.databaseUrl, organizationId, aMonth(now));
     await backdateLedger(service.databaseUrl, other.organizationId, aMonth(now));
-    const { entries: whole } = await readHistory(service.database, organizationId, { filter, limit: 10_000 });
+    const wholeOf = async (of: HistoryFilter) =>
+      (await readHistory(service.database, organizationId, { filter: of, limit: 10_000 })).entries;
+    const whole = await wholeOf(filter);
+    expect(whole).toEqual((await wholeOf("all")).filter(({ outcome }) => belongs[filter](outcome)));
+    expect(whole.length).toBeGreaterThan(1);
     // A reversal counts by its own time among those that were credited back, and with its charge in the whole history; here both agree.
     const time = (daysAgo: number) => new Date(Date.parse(dayOf(now)) - daysAgo * dayMs);
     for (const [since, until] of [
@@ -168,22 +172,20 @@ test.each(historyFilters)(
   },
 );
 
-test.each(historyFilters)("pages of the history filtered by %s have no gap and no repeat", async (filter) => {
+test("pages of the history have no gap and no repeat, whatever comes meanwhile", async () => {
   const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
   const past = aMonth(new Date(), 2);
   await backdateLedger(service.databaseUrl, mine.organizationId, past);
   await backdateLedger(service.databaseUrl, other.organizationId, aMonth(new Date(), 2));
-  const read = (of: HistoryFilter, limit: number, before?: string) =>
-    readHistory(service.database, mine.organizationId, { filter: of, limit, before });
+  const read = (limit: number, before?: string) =>
+    readHistory(service.database, mine.organizationId, { filter: "all", limit, before });
 
-  const { entries: whole } = await read("all", 10_000);
+  const { entries: whole } = await read(10_000);
   expect(whole).toHaveLength(past.filter(({ kind }) => kind !== "reversal").length);
-  const expected = whole.filter(({ outcome }) => belongs[filter](outcome));
-  expect(expected.length).toBeGreaterThan(1);
   const paged: typeof whole = [];
   let before: string | undefined;
   for (;;) {
-    const page = await read(filter, 7, before);
+    const page = await read(7, before);
     paged.push(...page.entries);
     before = page.older;
     if (before === undefined) break;
@@ -196,7 +198,7 @@ test.each(historyFilters)("pages of the history filtered by %s have no gap and n
   }
   const ids = (entries: typeof whole) =>
     entries.map((entry) => ("requestId" in entry ? entry.requestId : "grantId" in entry ? entry.grantId : ""));
-  expect(ids(paged)).toEqual(ids(expected));
+  expect(ids(paged)).toEqual(ids(whole));
   const times = paged.map(({ at }) => at.getTime());
   expect(times).toEqual(times.toSorted((one, next) => next - one));
 });
