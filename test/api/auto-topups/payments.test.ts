@@ -9,7 +9,7 @@ import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 /** From a balance below the threshold to the credit that a saved card paid. */
 
 const stub = await StripeStub.start();
-const service = await Service.start({ apis: 2, environment: stub.environment });
+const service = await Service.start({ environment: stub.environment });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();
@@ -74,18 +74,6 @@ async function counted(outcome: string): Promise<number> {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-test("several APIs make one payment for each payer", async () => {
-  const payers = [];
-  for (let count = 0; count < 6; count += 1) payers.push(await payerWithCard(service, stub));
-  await Promise.all(payers.map((payer) => payer.switchOn()));
-  for (const { organizationId } of payers)
-    await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
-  for (const payer of payers) {
-    expect(payer.chargedAtStripe()).toEqual([10]);
-    expect(await topupsOf(service, payer.organizationId)).toEqual([10_000]);
-  }
-});
-
 test("a month has at most the ceiling, and a raised ceiling gives room at once", async () => {
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
@@ -128,7 +116,7 @@ test("while the bank has not decided, the payment stays open; Stripe's event cre
   if (!intent) throw new Error("no payment");
   expect(await topupsOf(service, organizationId)).toEqual([]);
   const event = eventOf({ ...stub.cards.settle(intent) }, "payment_intent.succeeded");
-  for (const api of [0, 1]) expect(await sendEvent(service, event, { api })).toMatchObject(acknowledged);
+  expect(await sendEvent(service, event)).toMatchObject(acknowledged);
   expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid", intent: intent.id }]);
   await endPauses(service, organizationId);
   expect(await topupsOf(service, organizationId)).toEqual([10_000]);
