@@ -4,39 +4,8 @@ import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import { grantCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { Service } from "../harness/processes/service.ts";
 
-const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: "4000" } });
+const service = await Service.start();
 afterAll(() => service.stop());
-
-const searchable = (token: string) =>
-  service.until(async () => (await service.search(token, { keyword: "again" })).status === 200);
-
-test("a balance that is missing in Redis is read from Postgres, for searches and for usage", async () => {
-  const { organizationId, token } = await service.organization({ creditMils: 100 });
-  expect(await service.redis.exists(keysOf(organizationId).balance)).toBe(0);
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(100);
-  await service.redis.del(keysOf(organizationId).balance);
-  expect((await service.search(token, { keyword: "tea" })).body.creditsRemaining).toBe(95);
-});
-
-test("when Redis is flushed while searches run, each is answered or not charged, and none is charged twice", async () => {
-  const { organizationId, token } = await service.organization({ creditMils: 500 });
-  const searches = Array.from({ length: 20 }, (_, n) => service.search(token, { keyword: `sandbox:slow=600 ${n}` }));
-  await service.until(async () => (await service.holdsOf(organizationId)).open > 5);
-  await service.redis.flushall();
-  const answers = await Promise.all(searches);
-
-  const answered = answers.filter(({ status }) => status === 200).length;
-  for (const { status } of answers) expect([200, 503, 504]).toContain(status);
-  await searchable(token);
-  await service.rest();
-  const entries = await service.ledgerOf(organizationId);
-  const net = entries.filter(({ kind }) => kind !== "grant").reduce((sum, { mils }) => sum + mils, 0);
-  const extra = entries.filter(({ kind }) => kind === "charge").length - answered;
-  expect(net).toBe(-5 * (answered + 1));
-  expect(extra).toBeGreaterThanOrEqual(1); // The one of searchable(); any more were reversed, as the sum shows.
-  expect((await service.usage(token)).body.creditBalanceMils).toBe(500 + net);
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-});
 
 test("a top-up that did not reach Redis is found before a search is refused", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 5 });
