@@ -5,39 +5,19 @@ import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { newId } from "../../shared/ids.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
+import { request } from "../shared/credits/hold-requests.ts";
 
 /** Two workers settle at the same time, and the newer balance reaches Redis first: it contains both charges. */
 
 const priceMils = 5;
-const plan = {
-  code: "test",
-  priceMils,
-  windowLimit: 1_000,
-  windowSeconds: 60,
-  concurrency: 100,
-  unpaidCalls: 50,
-  startingGrantMils: 0,
-  operations: [],
-};
-
 const service = await usualService();
 
 async function hold(organizationId: string): Promise<string> {
-  const requestId = newId("req");
-  const request = {
-    organizationId,
-    tokenId: "tok",
-    requestId,
-    priceMils,
-    budgetMs: 60_000,
-    plan,
-    key: undefined,
-  };
-  expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
-  return requestId;
+  const wanted = request(organizationId, { budgetMs: 60_000 });
+  expect(await admit(service.redis, wanted)).toMatchObject({ outcome: "held" });
+  return wanted.requestId;
 }
 
 async function charge(organizationId: string, requestId: string): Promise<Decision> {

@@ -1,14 +1,10 @@
-import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { once } from "node:events";
-import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type GuardedProcess, startGuardedProcess } from "../../local/guarded-process.ts";
-import { readSource } from "../harness/assertions/sources.ts";
+import { freePort } from "../../local/ports.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
-import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { type Api, type Organization, Service } from "../harness/processes/service.ts";
+import { startHaproxy, withoutHaproxy } from "../harness/servers/haproxy.ts";
 import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
 import { hang, type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -17,9 +13,6 @@ import { hang, type SerperStub, startSerperStub } from "../harness/stubs/serper-
  * the DNS differ. Each API has a loopback address of its own, as each container has one.
  */
 
-const program = "/usr/sbin/haproxy";
-const isMissing = !existsSync(program);
-const without = isMissing ? ": skipped without Debian's package haproxy" : "";
 const callers = 8;
 /** Instead of 4,000: for one address. */
 const connectionsMax = 40;
@@ -30,50 +23,25 @@ interface Ports {
   ops: number;
 }
 
-let folder: GuardedFolder;
 let stub: SerperStub;
 let names: NameServer;
 let service: Service;
 let ports: Ports;
-let proxy: GuardedProcess;
-let proxyLog = "";
+let proxy: Awaited<ReturnType<typeof startProxy>>;
 let organization: Organization;
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("a TCP server has a port");
-  return address.port;
-}
-
-/** The configuration of the checkout for the ports of this test, and with fewer connections for one address. */
-function configuration(): string {
-  const changes = [
-    ["127.0.0.11:53", `127.0.0.1:${names.port}`],
-    ["bind :3000", `bind 127.0.0.1:${ports.proxy}`],
-    ["check port 3001", `check port ${ports.ops}`],
-    ["api:3000", `api:${ports.api}`],
-    ["sc0_conn_cur gt 4000", `sc0_conn_cur gt ${connectionsMax}`],
-  ] as const;
-  let text = readSource("deploy/proxy/haproxy.cfg");
-  for (const [from, to] of changes) {
-    expect(text).toContain(from);
-    text = text.replaceAll(from, to);
-  }
-  return text;
-}
-
-async function startProxy(): Promise<GuardedProcess> {
-  const path = join(folder.path, "haproxy.cfg");
-  await writeFile(path, configuration());
-  const started = await startGuardedProcess(program, ["-f", path], { stdio: ["ignore", "pipe", "pipe"] });
-  for (const stream of [started.process.stdout, started.process.stderr])
-    stream?.on("data", (chunk: Buffer) => {
-      proxyLog += chunk.toString();
-    });
+/** HAProxy with the configuration of the checkout for the ports of this test, and with fewer connections for one address. */
+async function startProxy() {
+  const started = await startHaproxy({
+    config: "deploy/proxy/haproxy.cfg",
+    changes: {
+      "127.0.0.11:53": `127.0.0.1:${names.port}`,
+      "bind :3000": `bind 127.0.0.1:${ports.proxy}`,
+      "check port 3001": `check port ${ports.ops}`,
+      "api:3000": `api:${ports.api}`,
+      "sc0_conn_cur gt 4000": `sc0_conn_cur gt ${connectionsMax}`,
+    },
+  });
   const asked = () => fetch(`http://127.0.0.1:${ports.proxy}/livez`).catch(() => undefined);
   await service.until(async () => (await asked()) !== undefined);
   return started;
@@ -126,13 +94,9 @@ function openConnection(localAddress: string) {
 const chargesOf = async ({ organizationId }: Organization) =>
   (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
 
-describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
+describe.skipIf(withoutHaproxy !== "")(`behind the proxy of deploy/proxy${withoutHaproxy}`, () => {
   beforeAll(async () => {
-    [folder, stub, names] = await Promise.all([
-      GuardedFolder.create("serpmill-proxy-"),
-      startSerperStub(),
-      startNameServer(),
-    ]);
+    [stub, names] = await Promise.all([startSerperStub(), startNameServer()]);
     ports = { proxy: await freePort(), api: await freePort(), ops: await freePort() };
     service = await Service.start({ apis: 0, workers: 2, environment: stub.settings });
     proxy = await startProxy();
@@ -146,7 +110,6 @@ describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
   afterAll(async () => {
     await proxy.stop();
     await Promise.all([service.stop(), stub.close(), names.close()]);
-    folder.remove();
   });
 
   test("a caller that disconnects while its search runs pays nothing, as without the proxy", async () => {
@@ -182,7 +145,7 @@ describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
   test("replacing each worker and then each API fails no search, charges each once, and runs none twice", async () => {
     const old = [await startApi(), await startApi()];
     await service.until(async () => (await search("first")).status === 200);
-    const logBefore = proxyLog.length;
+    const logBefore = proxy.written().length;
     const answers: { status: number; text: string }[] = [];
     const over = new AbortController();
     const ask = async () => {
@@ -216,6 +179,6 @@ describe.skipIf(isMissing)(`behind the proxy of deploy/proxy${without}`, () => {
     expect(charges.length).toBe(answers.length + 1);
     expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
     expect(service.apis.flatMap(({ errors }) => errors)).toEqual([]);
-    expect(proxyLog.slice(logBefore)).not.toMatch(/alert|emerg/i);
+    expect(proxy.written().slice(logBefore)).not.toMatch(/alert|emerg/i);
   });
 });
