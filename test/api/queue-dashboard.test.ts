@@ -16,9 +16,10 @@ const jobOf = (requestId: string) => ({
 
 const service = await Service.start({ apis: 0, workers: 0 });
 const api = await service.startApi();
+// The API stores the options of the queue after its start.
+await service.until(async () => (await service.redis.hget(queueKeys.job("meta"), "opts.maxLenEvents")) === "1000");
 const queue = createQueue({ url: service.redisServer.url }, { skipMetasUpdate: true });
-const waiting = Array.from({ length: waitingMax }, (_, at) => jobOf(`req_${String(at).padStart(5, "0")}`));
-for (let at = 0; at < waitingMax; at += 1_000) await queue.addBulk(waiting.slice(at, at + 1_000));
+await queue.addBulk(Array.from({ length: waitingMax }, (_, at) => jobOf(`req_${String(at).padStart(5, "0")}`)));
 await queue.close();
 afterAll(() => service.stop());
 

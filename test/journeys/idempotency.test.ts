@@ -45,18 +45,6 @@ async function lookUps(): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-test("repeats that wait for the first request share its failure, and the key can be used again afterwards", async () => {
-  const { organizationId, token } = await service.organization();
-  const send = () => service.search(token, { keyword: "a failure" }, { key: "bad" });
-  const answers = await sendTogether(10, send, refusal(503, "Down for maintenance"));
-  stub.otherwise = tenOrganic;
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
-  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "refund"]);
-
-  const other = await service.search(token, { keyword: "something else" }, { key: "bad" });
-  expect(other).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
-});
-
 test("a key that was used for another query is refused, both while the first request runs and afterwards", async () => {
   const { organizationId, token } = await service.organization();
   const release = stub.hold();
@@ -72,6 +60,18 @@ test("a key that was used for another query is refused, both while the first req
     body: { error: { code: "bad_request", details: { reason: "idempotency_key_reused" } } },
   });
   expect((await service.search(token, { keyword: "the first" }, { key: "mine" })).text).toBe((await first).text);
+});
+
+test("repeats that wait for the first request share its failure, and the key can be used again afterwards", async () => {
+  const { organizationId, token } = await service.organization();
+  const send = () => service.search(token, { keyword: "a failure" }, { key: "bad" });
+  const answers = await sendTogether(10, send, refusal(503, "Down for maintenance"));
+  stub.otherwise = tenOrganic;
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([502]));
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "refund"]);
+
+  const other = await service.search(token, { keyword: "something else" }, { key: "bad" });
+  expect(other).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
 });
 
 test("two organizations can use the same key, and each gets its own answer", async () => {
