@@ -1,32 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { Element } from "../../../../worker/providers/provider.ts";
 import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import {
-  pageOf,
-  partsWithEveryElement,
+  elementsOf,
+  firstOf,
+  linksOf,
+  pageWithRow,
   serpapiKey,
   succeededMetadata,
 } from "../../../harness/fixtures/serpapi-page.ts";
-
-const row = { title: "Pumps", link: "https://pumps.example/" };
-
-test("an AI overview has its text and sources; one that needs a second search becomes an empty element", () => {
-  const [, overview] = elementsOf(partsWithEveryElement);
-  expect(overview).toMatchObject({
-    type: "ai_overview",
-    description:
-      "A pump moves water. Kinds · Deep: for wells. Kind: Price · P 1 · P 2 · Power: 1 W, 2 W · More · To read · start()",
-    siteLinks: [
-      { title: "Pumps", url: "https://wiki.example/pump", description: "Wiki · Moves water." },
-      { title: "P 900", url: "", description: "$99 · 4.7 (10K) · $9 × 11" },
-    ],
-  });
-  expect(elementsOf({ ai_overview: { page_token: "t", serpapi_link: "https://serpapi.example/" } })).toMatchObject([
-    { type: "ai_overview", description: "" },
-    { type: "organic" },
-  ]);
-});
 
 describe("an AI overview", () => {
   test("has headings, lists, tables, comparisons, expandable parts and code, and headings do not run into sentences", () => {
@@ -86,7 +68,7 @@ describe("an AI overview", () => {
   });
 
   test("that Google could not generate is no element", () => {
-    expect(pageOf({ organic_results: [row], ai_overview: { error: "Try later." } }).elements).toHaveLength(1);
+    expect(elementsOf({ ai_overview: { error: "Try later." } })).toHaveLength(1);
   });
 });
 
@@ -95,10 +77,12 @@ describe("an AI overview that the page only announces", () => {
     openSerpapi(engineConfig({ SERPAPI_API_KEY: serpapiKey, ...settings }));
 
   test("has a key, which is not read where the text came with the page", () => {
-    const organic_results = [row];
-    expect(pageOf({ organic_results, ai_overview: { page_token: "t1" } })).toMatchObject({ overviewToken: "t1" });
+    expect(pageWithRow({ ai_overview: { page_token: "t1", serpapi_link: "https://serpapi.example/" } })).toMatchObject({
+      elements: [{ type: "ai_overview", description: "" }, { type: "organic" }],
+      overviewToken: "t1",
+    });
     const ai_overview = { page_token: "t1", text_blocks: [{ type: "paragraph", snippet: "Water." }] };
-    expect(pageOf({ organic_results, ai_overview })).not.toHaveProperty("overviewToken");
+    expect(pageWithRow({ ai_overview })).not.toHaveProperty("overviewToken");
   });
 
   test("is fetched by a second search only if the operator pays for it", () => {
@@ -138,17 +122,3 @@ test("SerpApi's cache is used unless the operator forbids it", () => {
     true,
   ]);
 });
-
-/** The elements of a page with these parts and one organic result. */
-function elementsOf(parts: object): Element[] {
-  return pageOf({ organic_results: [row], ...parts }).elements;
-}
-
-/** The first element of a page with these parts and an organic result. */
-function firstOf(parts: object): Element | undefined {
-  return pageOf({ organic_results: [row], ...parts }).elements.find(({ type }) => type !== "organic");
-}
-
-function linksOf(parts: object): Element["siteLinks"] {
-  return firstOf(parts)?.siteLinks ?? [];
-}

@@ -1,8 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Element } from "../../../../worker/providers/provider.ts";
-import { pageOf } from "../../../harness/fixtures/serpapi-page.ts";
-
-const row = { title: "Pumps", link: "https://pumps.example/" };
+import { elementsOf, firstOf, linksOf, product, row } from "../../../harness/fixtures/serpapi-page.ts";
 
 describe("a business has its details", () => {
   const place = {
@@ -51,49 +48,18 @@ describe("a business has its details", () => {
   });
 });
 
-describe("a product", () => {
-  const product = {
-    title: "Pump 900",
-    link: "https://shop.example/900",
-    price: "$99.00",
-    extracted_price: 99,
-    old_price: "$120.00",
-    source: "Shop",
-    rating: 4,
-    reviews: 7,
-    second_hand_condition: "refurbished",
-    delivery: "Free delivery",
-    tag: "SALE",
-    extensions: ["17% OFF", "900 W"],
-    thumbnail: "https://i.example/1.png",
-  };
-
-  test("has its old price, condition, delivery, tag and discount", () => {
-    expect(linksOf({ shopping_results: [product] })[0]?.description).toBe(
-      "$99.00 · $120.00 · Shop · 4 (7) · refurbished · Free delivery · SALE · 17% OFF · 900 W",
-    );
+test("a product has the place that SerpApi tells: above or below the organic results", () => {
+  const at = (block_position: string) => ({
+    ...product,
+    link: `https://shop.example/${block_position}`,
+    block_position,
   });
-
-  test("has the place that SerpApi tells: above or below the organic results", () => {
-    const at = (block_position: string) => ({
-      ...product,
-      link: `https://shop.example/${block_position}`,
-      block_position,
-    });
-    const inline_shopping_results = ["top", "right", "bottom"].map(at);
-    const { elements } = pageOf({ organic_results: [row], inline_shopping_results });
-    expect(elements.map(({ type, siteLinks }) => [type, siteLinks.length])).toEqual([
-      ["shopping", 2],
-      ["organic", 0],
-      ["shopping", 1],
-    ]);
-  });
-});
-
-test("a video has its key moments", () => {
-  const key_moments = [{ time: "00:13", title: "Priming", link: "https://video.example/1?t=13" }];
-  const inline_videos = [{ title: "Pumping", link: "https://video.example/1", platform: "Tube", key_moments }];
-  expect(linksOf({ inline_videos })[0]?.description).toBe("Tube · 00:13 Priming");
+  const inline_shopping_results = ["top", "right", "bottom"].map(at);
+  expect(elementsOf({ inline_shopping_results }).map(({ type, siteLinks }) => [type, siteLinks.length])).toEqual([
+    ["shopping", 2],
+    ["organic", 0],
+    ["shopping", 1],
+  ]);
 });
 
 test("a carousel of videos has the videos in it, and its heading", () => {
@@ -148,7 +114,7 @@ describe("an organic result has all its parts", () => {
       missing: ["garden"],
       about_this_result: { source: { description: "An old site." } },
     };
-    expect(pageOf({ organic_results: [result] }).elements).toMatchObject([
+    expect(elementsOf({ organic_results: [result] })).toMatchObject([
       {
         richSnippet: { bottom: ["Power: 900 W", "Weight: 9 kg", "Loud? · No.", "Missing: garden"] },
         siteLinks: [
@@ -162,7 +128,7 @@ describe("an organic result has all its parts", () => {
 
 test("an element with nothing in it is left out", () => {
   const parts = { refinements: { chips: [] }, filters: [{ options: [{ title: "", link: "https://g.example/" }] }] };
-  expect(pageOf({ organic_results: [row], ...parts }).elements).toHaveLength(1);
+  expect(elementsOf(parts)).toHaveLength(1);
 });
 
 test("an element of an unknown kind has the facts in its parts", () => {
@@ -188,15 +154,6 @@ test("an element of an unknown kind has the facts in its parts", () => {
     },
   });
 });
-
-/** The first element of a page with these parts and an organic result. */
-function firstOf(parts: object): Element | undefined {
-  return pageOf({ organic_results: [row], ...parts }).elements.find(({ type }) => type !== "organic");
-}
-
-function linksOf(parts: object): Element["siteLinks"] {
-  return firstOf(parts)?.siteLinks ?? [];
-}
 
 test("a related search has the things that Google lists under it, each with its address", () => {
   const related_searches = [
@@ -237,22 +194,13 @@ test("a thread has the number of its answers, a profile its author, and a page t
     { ...row, source: "Reddit · r/pumps", sitelinks: { list } },
     { ...row, source: "Pumps", missing: ["tea"], must_include: { word: "tea", link: "https://google.example/" } },
   ];
-  expect(pageOf({ organic_results }).elements).toMatchObject([
+  expect(elementsOf({ organic_results })).toMatchObject([
     {
       richSnippet: { top: ["Reddit · r/pumps"] },
       siteLinks: [{ title: "What is it?", description: "Answer count: 147 · Sep 25, 2024" }],
     },
     { richSnippet: { top: [], bottom: ["Must include: tea", "Missing: tea"] }, siteLinks: [] },
   ]);
-});
-
-test("a panel has the links to other sites whose fields are named after their list", () => {
-  const link = { patron_saint_text: "saints.example", patron_saint_link: "https://saints.example/drogo" };
-  const knowledge_graph = { title: "Coffee", patron_saint: "Drogo", patron_saint_links: [link] };
-  expect(firstOf({ knowledge_graph })).toMatchObject({
-    richSnippet: { bottom: ["Patron saint: Drogo"] },
-    siteLinks: [{ title: "saints.example", url: "https://saints.example/drogo" }],
-  });
 });
 
 test("the title of an ad has no direction marks", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Element } from "../../../../worker/providers/provider.ts";
-import { pageOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
+import { elementsOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
 
 describe("an answer", () => {
   const answerOf = (answer_box: unknown) => elementsOf({ answer_box })[0];
@@ -88,8 +87,3 @@ test("a knowledge panel has no URL of its own; its facts are below, and its site
     ],
   });
 });
-
-/** The elements of a page with these parts and one organic result. */
-function elementsOf(parts: object): Element[] {
-  return pageOf({ organic_results: [{ title: "Pumps", link: "https://pumps.example/all" }], ...parts }).elements;
-}

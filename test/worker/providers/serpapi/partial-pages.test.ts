@@ -1,7 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { pageOf, readJson, succeededMetadata } from "../../../harness/fixtures/serpapi-page.ts";
-
-const row = { title: "Pumps", link: "https://pumps.example/" };
+import { pageOf, readJson, row, succeededMetadata } from "../../../harness/fixtures/serpapi-page.ts";
 
 describe("a row that cannot be read", () => {
   test.each([

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { result } from "../../../../shared/results.ts";
-import type { Element } from "../../../../worker/providers/provider.ts";
-import { pageOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
+import { elementsOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
 
 test("every kind of element is extracted, in page order, with its links", () => {
   const found = elementsOf(partsWithEveryElement);
@@ -160,7 +159,3 @@ test("fields about the request and empty fields are not elements", () => {
   };
   expect(elementsOf({ ...parts, related_questions: [], local_map: {}, was_fixed: false })).toHaveLength(1);
 });
-
-/** The elements of a successful answer with these parts and one organic result. */
-const elementsOf = (parts: object): Element[] =>
-  pageOf({ organic_results: [{ title: "Pumps", link: "https://pumps.example/all" }], ...parts }).elements;

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Element, Page } from "../../../../worker/providers/provider.ts";
+import type { Element } from "../../../../worker/providers/provider.ts";
 import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
-import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
+import { elementsOf, pageWithRow, row, serpapiKey as key } from "../../../harness/fixtures/serpapi-page.ts";
 
-const key = "0123456789abcdef-of-a-test";
 const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
 
 describe("request", () => {
@@ -55,7 +54,7 @@ describe("request", () => {
 
 describe("an organic result", () => {
   test("has its texts, breadcrumb, rating, price, date and attributes, and expanded site links first", () => {
-    const [found] = pageOf({
+    const [found] = pageWithRow({
       organic_results: [
         {
           position: 1,
@@ -162,16 +161,17 @@ describe("an organic result", () => {
 describe("the rest of a page", () => {
   test("has the total, unless the page itself contradicts it", () => {
     const total = (total_results: unknown, next?: string) =>
-      pageOf({ search_information: { total_results }, serpapi_pagination: { current: 1, next } }).totalResultsCount;
+      pageWithRow({ search_information: { total_results }, serpapi_pagination: { current: 1, next } })
+        .totalResultsCount;
     expect([total(1_670_000_000, "https://next.example/"), total(1)]).toEqual([1_670_000_000, 1]);
     expect([total(1, "https://next.example/"), total(0), total("many"), total(-1), total(null)]).toEqual([
       0, 0, 0, 0, 0,
     ]);
-    expect(pageOf({ search_information: "none" }).totalResultsCount).toBe(0);
+    expect(pageWithRow({ search_information: "none" }).totalResultsCount).toBe(0);
   });
 
   test("has more pages if it says so, or if it has no pagination", () => {
-    const more = (pagination: object) => pageOf(pagination).hasMore;
+    const more = (pagination: object) => pageWithRow(pagination).hasMore;
     expect(more({ serpapi_pagination: { current: 1, next: "https://serpapi.example/?start=10" } })).toBe(true);
     expect(more({ serpapi_pagination: { current: 4 }, pagination: { current: 4 } })).toBe(false);
     expect(more({ pagination: { current: 1, next: "https://google.example/?start=10" } })).toBe(true);
@@ -179,21 +179,12 @@ describe("the rest of a page", () => {
   });
 
   test("has the cost of one search", () => {
-    expect(pageOf({}).costMicroUsd).toBe(25_000);
+    expect(pageWithRow({}).costMicroUsd).toBe(25_000);
   });
 });
 
 function organicOf(fields: object): Element {
-  const row = { title: "Pumps", link: "https://pumps.example/", ...fields };
-  const [found] = pageOf({ organic_results: [row] }).elements;
+  const [found] = elementsOf({ organic_results: [{ ...row, ...fields }] });
   if (found === undefined) throw new Error("A page with a result has one.");
   return found;
 }
-
-/** The page of a successful answer with these parts, by default with one organic result. */
-function pageOf(parts: object): Page {
-  const organic_results = [{ title: "Pumps", link: "https://pumps.example/" }];
-  return pageFrom(JSON.stringify({ search_metadata: { id: "1", status: "Success" }, organic_results, ...parts }));
-}
-
-const pageFrom = (body: string) => pageIn(readWith(serpapi, 200, body));
