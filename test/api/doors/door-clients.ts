@@ -19,10 +19,13 @@ interface Found {
 /** Searches at an API's address, with the token that the client sends. Rejects with what the client shows its user. */
 type Search = (sent: { api: string; q: string; token: string }) => Promise<Found[]>;
 
-/** A client, and what of an error it shows: our message, or our code in the reason phrase, or only the status. */
 export interface DoorClient {
   client: string;
-  shows: "message" | "code" | "status";
+  /**
+   * What of an error it shows: our message, or our code in the reason phrase, or only the status. Absent: another client of
+   * the door shows the same.
+   */
+  shows?: "message" | "code" | "status";
   search: Search;
   /** Whether its token stands in the address. */
   inAddress?: boolean;
@@ -30,8 +33,11 @@ export interface DoorClient {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Sends what is in a client's source; `shown` is what that source makes of another status than 200. */
-async function send(url: string, init: RequestInit, shown: (response: Response, text: string) => string) {
+/** What a client's source makes of another status than 200. */
+type Shown = (response: Response, text: string) => string;
+
+/** Sends what is in a client's source. */
+async function send(url: string, init: RequestInit, shown: Shown = (_, text) => text) {
   const response = await fetch(url, init);
   const text = await response.text();
   if (response.status !== 200) throw new Error(shown(response, text));
@@ -53,16 +59,15 @@ type Row = Record<string, string>;
 /** A client that sends no token, but asks SearXNG at an address by GET. */
 const asksSearxng = (
   client: string,
-  shows: DoorClient["shows"],
   { path = "/search", headers = {}, fields = {} }: { path?: string; headers?: Row; fields?: Row },
-  shown: (response: Response, text: string) => string,
+  error: Pick<DoorClient, "shows"> & { shown?: Shown } = {},
 ): DoorClient => ({
   client,
-  shows,
+  ...(error.shows && { shows: error.shows }),
   inAddress: true,
   search: async ({ api, q, token }) => {
     const query = new URLSearchParams({ q, format: "json", ...fields }).toString();
-    return (await send(`${api}/searxng/k/${token}${path}?${query}`, { headers }, shown)).results.map(ofSearxng);
+    return (await send(`${api}/searxng/k/${token}${path}?${query}`, { headers }, error.shown)).results.map(ofSearxng);
   },
 });
 
@@ -124,80 +129,60 @@ export const doorClients: DoorClient[] = [
   },
   {
     client: "LibreChat, for SearXNG (@librechat/agents 3.9.2, src/tools/search/search.ts)",
-    shows: "status",
     search: async ({ api, q, token }) => {
       const fields = { q, format: "json", pageno: "1", categories: "general", language: "all", safesearch: "1" };
       const query = new URLSearchParams({ ...fields, engines: "google,bing,duckduckgo" }).toString();
       const headers = { "x-api-key": token, "content-type": "application/json" };
-      return (await send(`${api}/searxng/search?${query}`, { headers }, ofAxios)).results.map(ofSearxng);
+      return (await send(`${api}/searxng/search?${query}`, { headers })).results.map(ofSearxng);
     },
   },
-  asksSearxng(
-    "Open WebUI, for SearXNG (backend/open_webui/retrieval/web/searxng.py at 0389737)",
-    "code",
-    {
-      fields: { pageno: "1", safesearch: "1", language: "en-US", time_range: "", theme: "simple", image_proxy: "0" },
-      headers: { accept: "text/html", "accept-language": "en-US,en;q=0.5" },
-    },
-    ofRequests,
-  ),
-  asksSearxng(
-    "Vane, for SearXNG (src/lib/searxng.ts at 3098622)",
-    "code",
-    { fields: { engines: "reddit" } },
-    ({ statusText }) => `SearXNG error: ${statusText}`,
-  ),
-  asksSearxng(
-    "AnythingLLM, for SearXNG at the root (server/utils/agents/aibitat/plugins/web-browsing.js at 0a0354a)",
-    "code",
-    { path: "", headers: { "content-type": "application/json" } },
-    ({ status, statusText, url }) => `${status} - ${statusText}. params: ${JSON.stringify({ url })}`,
-  ),
-  asksSearxng(
-    "GPT Researcher, for SearXNG (gpt_researcher/retrievers/searx/searx.py at 0573a6d)",
-    "code",
-    { headers: { accept: "application/json" } },
-    ofRequests,
-  ),
+  asksSearxng("Open WebUI, for SearXNG (backend/open_webui/retrieval/web/searxng.py at 0389737)", {
+    fields: { pageno: "1", safesearch: "1", language: "en-US", time_range: "", theme: "simple", image_proxy: "0" },
+    headers: { accept: "text/html", "accept-language": "en-US,en;q=0.5" },
+  }),
+  asksSearxng("Vane, for SearXNG (src/lib/searxng.ts at 3098622)", { fields: { engines: "reddit" } }),
+  asksSearxng("AnythingLLM, for SearXNG at the root (server/utils/agents/aibitat/plugins/web-browsing.js at 0a0354a)", {
+    path: "",
+    headers: { "content-type": "application/json" },
+  }),
+  asksSearxng("GPT Researcher, for SearXNG (gpt_researcher/retrievers/searx/searx.py at 0573a6d)", {
+    headers: { accept: "application/json" },
+  }),
   asksSearxng(
     "Firecrawl, for SearXNG (apps/api/src/search/v2/searxng.ts at 4065b8b)",
-    "status",
     {
       fields: { language: "en", engines: "", categories: "general", pageno: "1" },
       headers: { "content-type": "application/json" },
     },
-    ({ status }) => `searxng returned ${status}`,
+    { shows: "status", shown: ({ status }) => `searxng returned ${status}` },
   ),
   asksSearxng(
     "Morphic, for SearXNG (lib/tools/search/providers/searxng.ts at 935a6f1)",
-    "message",
     { fields: { categories: "general,images", time_range: "year", safesearch: "1", engines: "google,bing" } },
-    ({ status, statusText }, text) => `SearXNG API error: ${status} ${statusText} - ${text}`,
+    {
+      shows: "message",
+      shown: ({ status, statusText }, text) => `SearXNG API error: ${status} ${statusText} - ${text}`,
+    },
   ),
-  asksSearxng(
-    "Dify, at the root (tools/searxng/tools/searxng_search.py at 0e82f35)",
-    "message",
-    { path: "", fields: { time_range: "day", categories: "general" } },
-    ({ status }, text) => `Error ${status}: ${text}`,
-  ),
+  asksSearxng("Dify, at the root (tools/searxng/tools/searxng_search.py at 0e82f35)", {
+    path: "",
+    fields: { time_range: "day", categories: "general" },
+  }),
   {
     client: "LiteLLM, for SearXNG (litellm/llms/searxng/search/transformation.py at 0cc07ba)",
-    shows: "message",
     search: async ({ api, q, token }) => {
       const query = new URLSearchParams({ q, format: "json", language: "de" }).toString();
       const headers = { ...bearer(token), "content-type": "application/json" };
-      return (await send(`${api}/searxng/search?${query}`, { headers }, (_, text) => text)).results.map(ofSearxng);
+      return (await send(`${api}/searxng/search?${query}`, { headers })).results.map(ofSearxng);
     },
   },
   {
     client: "OpenClaw, for SearXNG (extensions/searxng/src/searxng-client.ts at 2b18640)",
-    shows: "message",
     inAddress: true,
     search: async ({ api, q, token }) => {
       const query = new URLSearchParams({ q, format: "json", results_per_page: "5", language: "en" }).toString();
-      const shown = ({ status }: Response, text: string) => `SearXNG search error (${status}): ${text}`;
       const url = `${api}/searxng/k/${token}/search?${query}`;
-      const { results } = await send(url, { headers: { accept: "application/json" } }, shown);
+      const { results } = await send(url, { headers: { accept: "application/json" } });
       return results.map(({ title = "", url: link = "", description = "" }: Row) => ({
         title,
         url: link,
