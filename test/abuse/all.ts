@@ -1,6 +1,5 @@
 import type { Attack } from "./attack.ts";
 import { crowdedAdaptiveLimit, crowdedFixedLimit } from "./attacks/crowded-provider.ts";
-import { falseRefusals } from "./attacks/false-refusals.ts";
 import { fullRedis } from "./attacks/full-redis.ts";
 import { fullStrength } from "./attacks/full-strength.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
@@ -14,7 +13,6 @@ import { untakenPairs } from "./attacks/untaken-pairs.ts";
 export const attacks: readonly Attack[] = [
   crowdedAdaptiveLimit,
   crowdedFixedLimit,
-  falseRefusals,
   fullRedis,
   hammeredLimits,
   hugePages,
