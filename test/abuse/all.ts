@@ -5,7 +5,6 @@ import { fullStrength } from "./attacks/full-strength.ts";
 import { hammeredLimits } from "./attacks/hammered-limits.ts";
 import { hugePages } from "./attacks/huge-pages.ts";
 import { limitedTokens } from "./attacks/limited-tokens.ts";
-import { unreadAnswers } from "./attacks/unread-answers.ts";
 import { unreadStreams } from "./attacks/unread-streams.ts";
 import { untakenPairs } from "./attacks/untaken-pairs.ts";
 
@@ -17,7 +16,6 @@ export const attacks: readonly Attack[] = [
   hammeredLimits,
   hugePages,
   limitedTokens,
-  unreadAnswers,
   unreadStreams,
   untakenPairs,
   fullStrength,

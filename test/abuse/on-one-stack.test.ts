@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { attacks } from "./all.ts";
 import { AttackStack } from "./attack-stack.ts";
-import { attackServers, notHeld, onOneService, strike } from "./quick.ts";
+import { attackServers, notHeld, quickAttacks, strike } from "./quick.ts";
 
-/** An attacker gets nothing for free and stops no other caller: the attacks that leave the service as it was. */
+/** An attacker gets nothing for free and stops no other caller. */
 
 let stack: AttackStack;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-test.each(onOneService)("$name", async (attack) => {
+test.each(quickAttacks)("$name", async (attack) => {
   const findings = await strike(attack, stack);
   expect(notHeld(findings)).toEqual([]);
   expect(findings.length).toBeGreaterThan(0);

@@ -2,12 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { callEach, type CallerAnswer, keepInFlight } from "../../faults/scenarios/callers.ts";
 import { quantile, tally } from "../../faults/scenarios/statistics.ts";
 import { delayed } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
+import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 
 const timesMax = 3;
-/** A quick attack has few searches, and other tests beside it: its 99th percentile would be the longest stall of the machine. */
-const judgedShare: Record<Strength, number> = { quick: 0.5, full: 0.99 };
+const judgedShare = 0.99;
 const creditMils = 10_000_000;
 const callersPerAttacker = 30;
 const callersMin = 60;
@@ -27,17 +26,16 @@ const crowded = (
   name: string,
   limit: string,
   settings: Record<string, string>,
-  force: { quick?: Force; full: Force },
+  { providerMs, attackers, depths, searches }: Force,
 ): Attack => ({
   name,
   tried: `1, 3 and 10 organizations with ${callersPerAttacker} callers each, at least ${callersMin}, beside one with one caller: two workers, ${limit}`,
   stack: { workers: 2, settings },
-  run: async (stack, strength) => {
-    const { providerMs, attackers, depths, searches } = force[strength] ?? force.full;
+  run: async (stack) => {
     stack.provider.otherwise = delayed(providerMs);
     const findings: Finding[] = [];
     for (const depth of depths)
-      for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches, strength }));
+      for (const count of attackers) findings.push(await crowd(stack, { attackers: count, depth, searches }));
     return findings;
   },
 });
@@ -47,10 +45,7 @@ export const crowdedFixedLimit = crowded(
   "crowded-fixed-limit",
   "4 calls at once each",
   { SERPER_CONCURRENCY: "4" },
-  {
-    quick: { providerMs: 300, attackers: [3], depths: [10], searches: 4 },
-    full: { providerMs: 400, attackers: [1, 3, 10], depths: [10, 100], searches: 12 },
-  },
+  { providerMs: 400, attackers: [1, 3, 10], depths: [10, 100], searches: 12 },
 );
 
 /** The same with workers that discover how many calls the provider takes. */
@@ -58,19 +53,16 @@ export const crowdedAdaptiveLimit = crowded(
   "crowded-adaptive-limit",
   "which discover the limit of calls",
   {},
-  {
-    full: { providerMs: 2_000, attackers: [1, 3, 10], depths: [10, 100], searches: 8 },
-  },
+  { providerMs: 2_000, attackers: [1, 3, 10], depths: [10, 100], searches: 8 },
 );
 
 interface Crowd {
   attackers: number;
   depth: number;
   searches: number;
-  strength: Strength;
 }
 
-async function crowd(stack: AttackStack, { attackers, depth, searches, strength }: Crowd): Promise<Finding> {
+async function crowd(stack: AttackStack, { attackers, depth, searches }: Crowd): Promise<Finding> {
   const { service } = stack;
   const honest = await service.organization({ creditMils, terms: {} });
   const search = searcher(stack, depth);
@@ -93,7 +85,7 @@ async function crowd(stack: AttackStack, { attackers, depth, searches, strength 
   isOver = true;
   await attack;
   stack.say(`  the attackers: ${tally(theirs)}`);
-  return judge({ attackers, depth, strength }, quiet, beside);
+  return judge({ attackers, depth }, quiet, beside);
 }
 
 /** Sends distinct searches. */
@@ -106,20 +98,19 @@ function searcher({ callers, apiUrl }: AttackStack, depth: number) {
 }
 
 function judge(
-  { attackers, depth, strength }: Omit<Crowd, "searches">,
+  { attackers, depth }: Omit<Crowd, "searches">,
   quiet: readonly CallerAnswer[],
   beside: readonly CallerAnswer[],
 ): Finding {
   const refused = [...quiet, ...beside].filter(({ status }) => status !== 200);
-  const share = judgedShare[strength];
   const timeOf = (answers: readonly CallerAnswer[]) =>
     quantile(
       answers.map(({ ms }) => ms),
-      share,
+      judgedShare,
     );
   const times = timeOf(beside) / timeOf(quiet);
   return {
-    promised: `beside ${attackers}, at depth ${depth}: every search of the one caller is answered, ${share * 100} of 100 in at most ${timesMax} times as long as without them`,
+    promised: `beside ${attackers}, at depth ${depth}: every search of the one caller is answered, ${judgedShare * 100} of 100 in at most ${timesMax} times as long as without them`,
     seen: [
       `${beside.length - refused.length} of ${beside.length}`,
       `${timeOf(quiet).toFixed(0)} → ${timeOf(beside).toFixed(0)} ms, ${times.toFixed(1)} times`,

@@ -3,7 +3,7 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
+import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../callers/connection.ts";
 import { lengthenLedger } from "../long-ledger.ts";
@@ -21,18 +21,16 @@ const pageEveryMs = 300;
 const grownBytesMax = 250 * 1_048_576;
 // An export ends after a minute even if its caller does not read it.
 const endedMsMax = 90_000;
-const pages: Record<Strength, { organizations: number; entries: number; unreadMs: number }> = {
-  quick: { organizations: 3, entries: 20_000, unreadMs: 1_500 },
-  full: { organizations: 25, entries: 30_000, unreadMs: 10_000 },
-};
+const organizations = 25;
+const entries = 30_000;
+const unreadMs = 10_000;
 
 /** Pages request exports and live updates and read neither. */
 export const unreadStreams: Attack = {
   name: "unread-streams",
-  tried: `exports of 9 MB and ${streamsOfSession} streams of live updates each by up to ${pages.full.organizations} organizations, unread`,
-  run: async (stack, strength) => {
-    const { organizations: count, entries, unreadMs } = pages[strength];
-    const attackers = await honestOrganizations(stack, count);
+  tried: `exports of 9 MB and ${streamsOfSession} streams of live updates each by ${organizations} organizations, unread`,
+  run: async (stack) => {
+    const attackers = await honestOrganizations(stack, organizations);
     for (const attacker of attackers) await lengthenLedger(stack.service, attacker, { entries, idPrefix });
     const visitors: PageVisitor[] = [];
     for (const { token } of attackers) visitors.push(await signIn(stack.service, { token }));
@@ -53,7 +51,7 @@ export const unreadStreams: Attack = {
       judgeViews(views),
       judgeHonest(answers),
     ];
-    return [...findings, await judgeEnd(stack, visitors, opened, strength)];
+    return [...findings, await judgeEnd(stack, visitors, opened)];
   },
 };
 
@@ -96,19 +94,17 @@ const judgeViews = (views: readonly number[]): Finding => ({
   held: views.length > 0 && views.every((status) => status === 200),
 });
 
-/** Whether the slots of the exports become free: after their timeout, or soon after the pages have disconnected. */
+/** Whether the slots of the exports become free after their timeout. */
 async function judgeEnd(
   { api }: AttackStack,
   [first]: readonly PageVisitor[],
   { downloads, streams }: Opened,
-  strength: Strength,
 ): Promise<Finding> {
   if (!first) throw new Error("there is no page");
   const leave = (connections: readonly Connection[]) => connections.forEach((connection) => connection.reset());
-  if (strength === "quick") leave(downloads);
   const beganAtMs = performance.now();
   const canExport = await becomes(async () => {
-    await sleep(pageEveryMs * 10 * (strength === "full" ? 1 : 0));
+    await sleep(pageEveryMs * 10);
     return (await first.get("/billing/searches.csv")).status === 200;
   }, endedMsMax);
   const tookMs = performance.now() - beganAtMs;

@@ -45,12 +45,6 @@ export async function honestBeside(
 export const honestOrganizations = ({ service }: AttackStack, count: number): Promise<Organization[]> =>
   Promise.all(Array.from({ length: count }, () => service.organization({ creditMils: 1_000_000 })));
 
-/** Four honest organizations search five times a second in all while `use` runs. @returns whether each search was answered. */
-export async function judgeHonestBeside(stack: AttackStack, use: () => Promise<unknown>): Promise<Finding> {
-  const load = { organizations: await honestOrganizations(stack, 4), perSecond: 5 };
-  return judgeHonest(await honestBeside(stack, load, use));
-}
-
 /** Whether every honest search was answered. */
 export function judgeHonest(answers: readonly CallerAnswer[], promised = "every honest search is answered"): Finding {
   const lost = answers.filter(({ status }) => status !== 200);
