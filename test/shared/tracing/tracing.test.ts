@@ -66,12 +66,14 @@ test.each(["", "00-0-0-01", `00-${"0".repeat(32)}-00f067aa0ba902b7-01`, `${sampl
   },
 );
 
-test("spans that a collector does not take are dropped beyond a bound, and counted", async () => {
+test("spans that a collector does not take are dropped beyond a bound, counted, and do not delay the shutdown", async () => {
   const { tracing, counts, close } = await open({}, silent);
   const spans = tracing.resume(sampled);
   for (let added = 0; added < 5_000; added += 1) spans?.add("queue", performance.now(), {});
   expect(await counts()).toEqual({ exported: 0, failed: 0, dropped: 904 });
+  const closingAtMs = performance.now();
   await close();
+  expect(performance.now() - closingAtMs).toBeLessThan(4_000);
   // The requests to the collector have not even failed yet.
   expect(await counts()).toMatchObject({ failed: 0 });
 });
