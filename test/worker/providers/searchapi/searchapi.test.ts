@@ -111,7 +111,10 @@ describe("an AI Overview", () => {
 
   test("is read from the answer to the second call, which is the overview itself and costs a search", () => {
     const text_blocks = [{ type: "paragraph", answer: "A pump moves water." }];
-    expect(pageOf({ text_blocks, reference_links: [row], markdown: "A pump moves water." })).toMatchObject({
+    const answer = { text_blocks, reference_links: [row], markdown: "A pump moves water." };
+    const body = JSON.stringify({ search_metadata: succeeded, ...answer });
+    const { overview } = open({ SEARCHAPI_AI_OVERVIEW: "on" });
+    expect(overview?.read({ status: 200, headers: {}, body })).toMatchObject({
       elements: [{ type: "ai_overview", description: "A pump moves water.", siteLinks: [{ title: "Pumps" }] }],
       costMicroUsd: 4_000,
     });
