@@ -1,8 +1,5 @@
-import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
-import { queueKeys } from "../../../shared/queue/search-queue.ts";
-import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { Agent, currentMessage, type Revision, revisionNames } from "../../harness/clients/agent.ts";
+import { Agent, type Revision, revisionNames } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
@@ -15,13 +12,6 @@ const slow = { keyword: "sandbox:slow=3000" };
 
 const isHeld = ({ organizationId }: Organization, open = 1) =>
   service.until(async () => (await service.holdsOf(organizationId)).open === open);
-
-/** Whether a worker has the search of an organization that has one. */
-const isRunning = ({ organizationId }: Organization) =>
-  service.until(async () => {
-    const requestId = (await service.redis.hkeys(keysOf(organizationId).holds)).find((name) => name !== "held");
-    return requestId !== undefined && (await service.redis.lpos(queueKeys.running, requestId)) !== null;
-  });
 
 async function entriesOf({ organizationId }: Organization) {
   await service.rest();
@@ -58,56 +48,7 @@ describe.each(revisionNames)("an agent that speaks %s", (revision) => {
     expect(await entriesOf(organization)).toEqual([{ kind: "charge", mils: -5, reason: null }]);
     await agent.close();
   });
-
-  test("that disconnects after the charge gets it reversed", async () => {
-    const [api] = service.apis;
-    const organization = await service.organization({ creditMils: 100 });
-    const disconnect = sendSearch(organization, revision);
-    await isRunning(organization);
-    await service.usage(organization.token); // By then the API knows that the search is in the queue.
-    // The API sees the worker's reply and the disconnect only after both have happened.
-    api?.kill("SIGSTOP");
-    try {
-      await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "charge");
-      disconnect();
-    } finally {
-      api?.kill("SIGCONT");
-    }
-    await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
-    expect(await entriesOf(organization)).toEqual([
-      { kind: "charge", mils: -5, reason: null },
-      { kind: "reversal", mils: 5, reason: "caller_disconnected" },
-    ]);
-  });
-
-  test("that reads its whole answer keeps the charge", async () => {
-    const [api] = service.apis;
-    if (!api) throw new Error("there is no API");
-    const delivered = async () => (await Exposition.of(api)).value('deliveries_total{outcome="delivered"}') ?? 0;
-    const before = await delivered();
-    const organization = await service.organization({ creditMils: 100 });
-    const agent = await Agent.connect(service, organization.token, { revision });
-    await agent.call("serp.search", { keyword: "a", depth: 100 });
-    expect(await entriesOf(organization)).toEqual([{ kind: "charge", mils: -5, reason: null }]);
-    expect((await delivered()) - before).toBe(1);
-    await agent.close();
-  });
 });
-
-/** Sends a search over a plain socket. @returns a function that resets the connection, so that later writes fail. */
-function sendSearch({ token }: Organization, revision: Revision): () => void {
-  const current = currentMessage("tools/call", { name: "serp.search", arguments: { keyword: "sandbox:slow=2000" } });
-  const { _meta: _, ...older } = JSON.parse(current.body).params;
-  const isCurrent = revision === "2026-07-28";
-  const body = isCurrent ? current.body : JSON.stringify({ ...JSON.parse(current.body), params: older });
-  const { accept, "content-type": type, ...others } = current.headers;
-  const url = new URL(service.apis[0]?.url ?? "");
-  const headers = { accept, "content-type": type, ...(isCurrent && others), authorization: `Bearer ${token}` };
-  const head = Object.entries({ host: url.host, ...headers, "content-length": String(body.length) });
-  const socket = connect(Number(url.port), url.hostname);
-  socket.write(`POST /mcp HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`);
-  return () => void socket.resetAndDestroy();
-}
 
 test("a cancel message affects only the agent that sent it, although agents use the same message ids", async () => {
   const organization = await service.organization({ creditMils: 100 });
