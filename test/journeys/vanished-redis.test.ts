@@ -55,6 +55,13 @@ test.each(["serpmill-worker-queue", "serpmill-worker-takes", "serpmill-api-inbox
   },
 );
 
+test("an API whose inbox carries nothing any more is unready until it reads again", async () => {
+  proxy.replaceHost("serpmill-api-inbox");
+  await service.until(async () => (await (await fetch(`${api.opsUrl}/readyz`)).text()).includes('"redis"'));
+  await service.until(() => isReady(api));
+  expect((await search("read again")).status).toBe(200);
+});
+
 test("a revocation takes effect within two seconds while only the subscriber is silent, which subscribes again", async () => {
   const subscribers = async () => {
     const list = String(await service.redis.call("CLIENT", "LIST", "TYPE", "PUBSUB"));
