@@ -1,5 +1,4 @@
 import type { Request } from "express";
-import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -27,7 +26,7 @@ import {
   usageViewQuery,
 } from "./usage.ts";
 import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
-import { historyTable, withSearches } from "../searches/history.ts";
+import { historyTable, type LongReads, withSearches } from "../searches/history.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { publicAddress } from "../../http/request-headers.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
@@ -39,8 +38,7 @@ const latestMax = 6;
 interface OverviewParts {
   database: Database;
   readCredit: ReadCredit;
-  /** One read of many rows at a time, so that people who only turn pages do not wait for it. */
-  longReads: Turns;
+  longReads: LongReads;
   /** The days of the search log; 0 for none. */
   searchLogDays: number;
   publicUrl: string | undefined;
@@ -126,7 +124,7 @@ async function readActivity(
   const days = readLedgerDays(database, organizationId, { days: length, unit });
   const draw = async () => readChart(database, organizationId, { view, days: await days, keptDays });
   const read = Promise.all([
-    isReadOnce(view) ? longReads.run(draw) : draw(),
+    isReadOnce(view) ? longReads.run(draw, organizationId) : draw(),
     readPaceDays(database, organizationId, now),
     searched,
     readThreshold(database, organizationId),

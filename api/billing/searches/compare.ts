@@ -1,4 +1,3 @@
-import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema, timeOfId } from "../../../shared/ids.ts";
@@ -9,7 +8,7 @@ import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
 import { readAnswer, type ShownAnswer } from "./answers.ts";
-import { searchAddress } from "./history.ts";
+import { type LongReads, searchAddress } from "./history.ts";
 import { link, type ShownElement } from "./answer-view.ts";
 import { readSearch } from "./search.ts";
 
@@ -17,7 +16,7 @@ import { readSearch } from "./search.ts";
  * GET /billing/searches/:requestId/compare: what has changed since the previous answer to the same query.
  * @throws {CallerError} `not_found` unless both searches may be seen.
  */
-export function writeComparison({ database, longReads }: { database: Database; longReads: Turns }) {
+export function writeComparison({ database, longReads }: { database: Database; longReads: LongReads }) {
   return async ({ request, caller }: PageRequest): Promise<AccountView> => {
     const read = requestIdSchema.safeParse(request.params["requestId"]);
     if (!read.success) throw new CallerError("not_found");
@@ -27,7 +26,10 @@ export function writeComparison({ database, longReads }: { database: Database; l
       const before = shown?.previous && (await readAnswer(database, organizationId, shown.previous));
       return { ...shown, before };
     };
-    const { entry, answer, previous, before } = await longReads.run(() => orPostgresUnavailable(reading()));
+    const { entry, answer, previous, before } = await longReads.run(
+      () => orPostgresUnavailable(reading()),
+      organizationId,
+    );
     if (!entry || !answer) throw new CallerError("not_found");
     return {
       path: "/billing/searches",

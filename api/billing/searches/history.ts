@@ -20,6 +20,11 @@ import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.t
 import { type Html, html } from "../../pages/html.ts";
 import type { AccountToken } from "../../tokens/tokens.ts";
 
+/** One read of many rows at a time, so that people who only turn pages do not wait for it. Organizations take turns. */
+export interface LongReads {
+  run: <Found>(read: () => Promise<Found>, organizationId: string) => Promise<Found>;
+}
+
 /** What a page shows: a part of the ledger's history, or the searches that were refused. */
 export const viewFilters = [...historyFilters, "refused"] as const;
 export type ViewFilter = (typeof viewFilters)[number];

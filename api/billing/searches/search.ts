@@ -1,5 +1,4 @@
 import { nameOfKey, readPaidKeys } from "../../../shared/credits/stored-answers.ts";
-import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { searchPriceMils } from "../../../shared/credits/plans.ts";
@@ -13,7 +12,7 @@ import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
-import { duration, gained, outcomeOf, searchAddress } from "./history.ts";
+import { duration, gained, type LongReads, outcomeOf, searchAddress } from "./history.ts";
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
 import { answerLink, answerTabs, answerViews, resultsPage, type ShownElement, querySection } from "./answer-view.ts";
 import { refusedView } from "./refused.ts";
@@ -34,7 +33,7 @@ export function writeSearch({
   publicUrl,
 }: {
   database: Database;
-  longReads: Turns;
+  longReads: LongReads;
   publicUrl: string | undefined;
 }) {
   return async ({ request, caller }: PageRequest): Promise<AccountView> => {
@@ -42,7 +41,7 @@ export function writeSearch({
     if (!read.success) throw new CallerError("not_found");
     const only = onlyTokenOf(caller);
     const reading = () => readSearch(database, { ...caller, only }, read.data);
-    const shown = await longReads.run(() => orPostgresUnavailable(reading()));
+    const shown = await longReads.run(() => orPostgresUnavailable(reading()), caller.organizationId);
     if (!shown) {
       const refusal = await orPostgresUnavailable(findRefused(database, read.data, caller.organizationId));
       if (!refusal || (only !== undefined && refusal.tokenId !== only)) throw new CallerError("not_found");

@@ -1,5 +1,4 @@
 import type { Request } from "express";
-import type { Turns } from "../../../shared/concurrency/turns.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
 import { type FoundSearches, scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
@@ -24,6 +23,7 @@ import {
   isNarrowed,
   isOfLedger,
   isRequestId,
+  type LongReads,
   readEntries,
   readHistoryView,
   readLedgerView,
@@ -41,8 +41,7 @@ const entriesPerPage = 25;
 
 interface SearchesParts {
   database: Database;
-  /** One read of many rows at a time, so that people who only turn pages do not wait for it. */
-  longReads: Turns;
+  longReads: LongReads;
 }
 
 /** GET /billing/searches: what each search was charged, or why it was not, and the credit that was added. */
@@ -94,7 +93,7 @@ async function readPage(
 ): Promise<History> {
   if (!isOfLedger(view)) return readRefusedPage({ database, longReads }, organizationId, view);
   const read = () => readEntries(database, organizationId, view, entriesPerPage);
-  const page = await orPostgresUnavailable(isFinding(view) ? longReads.run(read) : read());
+  const page = await orPostgresUnavailable(isFinding(view) ? longReads.run(read, organizationId) : read());
   const days = new Map<string, DayFigures>();
   const isSought = page.entries.length === 0 && isRequestId(view.find);
   if (isSought) return readRefusedPage({ database, longReads }, organizationId, view);
@@ -126,7 +125,7 @@ async function readRefusedPage(
     const older = await findLastScanned(database, organizationId, wanted);
     return { refused, older, isCutShort: older !== undefined };
   };
-  return { view, days: new Map(), entries: [], ...(await orPostgresUnavailable(longReads.run(read))) };
+  return { view, days: new Map(), entries: [], ...(await orPostgresUnavailable(longReads.run(read, organizationId))) };
 }
 
 function historySection(history: History, hasAccount: boolean): Html {

@@ -30,3 +30,23 @@ test.each([1, 2])(
     ]);
   },
 );
+
+test.each([1, 2])(
+  "at most %i at a time, owners take turns: one with many steps holds no other back",
+  async (atOnce) => {
+    const turns = new Turns(atOnce);
+    const started: string[] = [];
+    const run = (step: string, owner: string) =>
+      turns.run(async () => {
+        started.push(step);
+        await immediate();
+      }, owner);
+    const busy = Array.from({ length: 6 }, (_, at) => run(`A${at}`, "A"));
+    const others = ["B0", "B1", "C0"].map((step) => run(step, step.charAt(0)));
+    await Promise.all([...busy, ...others]);
+    const first = started.slice(0, atOnce);
+    expect(first).toEqual(["A0", "A1"].slice(0, atOnce));
+    const left = ["A0", "A1", "A2", "A3", "A4", "A5"].slice(atOnce);
+    expect(started.slice(atOnce)).toEqual(["B0", "C0", left[0], "B1", ...left.slice(1)]);
+  },
+);
