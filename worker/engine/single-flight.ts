@@ -10,7 +10,7 @@ import { pagesOf } from "../../shared/query/depth.ts";
 import { type Query, queryFingerprint, searchedPart } from "../../shared/query/query.ts";
 import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { hasRedisHeadroom } from "../../shared/redis/memory.ts";
-import { type CallOptions, newTrace, type Trace } from "../providers/policies/attempt.ts";
+import { type CallOptions, newTrace, type SlotClaim, SlotClaims, type Trace } from "../providers/policies/attempt.ts";
 import { acquireLease, keepLeaseAlive, publishResult, releaseLease, releaseWithoutResult } from "./flight-leases.ts";
 import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 
@@ -23,8 +23,9 @@ const redisTimeoutMs = 500;
 // Of maxmemory. Holds, jobs and replies need the rest: Redis must not refuse them.
 const cacheShareMax = 0.6;
 
-export type EngineSearch = CallOptions & {
+export type EngineSearch = Omit<CallOptions, "claims"> & {
   query: Query;
+  claim: SlotClaim;
   remainingMs: number;
   /** By Redis' clock. */
   enqueuedAtMs: number;
@@ -43,9 +44,11 @@ export type Engine = {
   search: (search: EngineSearch) => Promise<SourcedAnswer>;
 };
 
-/** One query that all searches of this process for the same query share. The call options are those of the first one. */
+/** One query that all searches of this process for the same query share. Recorder and spans are those of the first one. */
 type Flight = CallOptions & {
   query: Query;
+  /** Of the searches of this process that wait for it. */
+  claims: SlotClaims;
   fingerprint: string;
   /** On the clock of `performance.now()`. */
   deadlineAtMs: number;
@@ -77,7 +80,7 @@ type InFlight = {
   /** Whether one of them pays for the calls: the one that started the flight or, if its caller disconnected, another one. */
   isPaid: boolean;
   /** One of them does not wait any more. */
-  leave: () => void;
+  leave: (claim: SlotClaim) => void;
 };
 
 type Parts = Pick<Context, "config" | "redis" | "clock" | "log" | "metrics">;
@@ -130,21 +133,24 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
       if (disconnected?.aborted) return { ...timedOutWaiting, from: "shared" };
       const other = inFlight.get(fingerprint);
       if (!other) {
-        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claim, recorder, spans };
+        const claims = new SlotClaims(claim);
+        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claims, recorder, spans };
         const started = startFlight(fly, inFlight, flight);
-        disconnected?.addEventListener("abort", started.leave, { once: true });
+        const leave = () => started.leave(claim);
+        disconnected?.addEventListener("abort", leave, { once: true });
         const own = await started.result;
-        disconnected?.removeEventListener("abort", started.leave);
+        disconnected?.removeEventListener("abort", leave);
         const isLeftToOthers = disconnected?.aborted && started.searches > 0;
         const payable = isLeftToOthers ? undefined : payableCalls(started, own, query);
         return withSource(own, own.isOwn ? "provider" : sourceByAge(own), payable);
       }
       other.flight.hasWaiters = true;
       other.searches += 1;
+      other.flight.claims.join(claim);
       const timeoutMs = deadlineAtMs - performance.now();
       const wait = await waitFor(other.result, { timeoutMs, signal: disconnected });
       if (wait.ended !== "done") {
-        other.leave();
+        other.leave(claim);
         return { ...timedOutWaiting, from: "shared" };
       }
       const result = wait.value;
@@ -168,7 +174,8 @@ function startFlight(
   const forget = () => {
     if (inFlight.get(fingerprint) === started) inFlight.delete(fingerprint);
   };
-  const leave = () => {
+  const leave = (claim: SlotClaim) => {
+    flight.claims.leave(claim);
     started.searches -= 1;
     if (started.searches > 0) return;
     forget();

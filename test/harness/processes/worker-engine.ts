@@ -7,6 +7,7 @@ import { eventually } from "../assertions/eventually.ts";
 import { engineConfig, query } from "../fixtures/queries.ts";
 
 const remainingMs = 60_000;
+const claim = { organizationId: "one", openSearches: 1 };
 const log = openLog({ name: "test", level: "silent" });
 
 /** The single-flight engine of one worker over this engine, with its own Redis connection. It closes with the test. */
@@ -20,7 +21,7 @@ export async function openWorkerEngine(
   await context.clock.read(context.redis);
   const engine = openSingleFlight(context, google);
   const search = (fields: object = {}, options: Partial<Parameters<Engine["search"]>[0]> = {}) =>
-    engine.search({ query: query(fields), remainingMs, enqueuedAtMs: context.clock.nowMs(), ...options });
+    engine.search({ query: query(fields), claim, remainingMs, enqueuedAtMs: context.clock.nowMs(), ...options });
   const metric = async (series: string) => {
     const line = (await context.metrics.registry.metrics()).split("\n").find((each) => each.startsWith(`${series} `));
     return Number(line?.split(" ").at(-1));

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
+import { googleOver } from "../../harness/processes/google-engine.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+import type { Provider } from "../../../worker/providers/provider.ts";
+import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
+import { page } from "../providers/policies/fixtures.ts";
 
 /** Equal searches of one worker. distributed-single-flight.test.ts has what is the same across workers. */
 
@@ -50,6 +54,52 @@ test("a search that waits for a call of its worker shares the answer, also if th
   google.answer(0, answerOf());
   expect(await Promise.all([first, later])).toMatchObject([{ from: "provider" }, { from: "shared" }]);
   expect(google.searches).toHaveLength(1);
+});
+
+/** A provider with one slot, whose calls end when the test says so. */
+function openOneSlot() {
+  const calls: { keyword: string; end: () => void }[] = [];
+  const provider: Provider = {
+    ...openSandbox(),
+    concurrentCallsMax: 1,
+    request: ({ keyword }) => ({ method: "POST", url: "", headers: {}, body: keyword }),
+    read: () => page(),
+    transport: ({ body }) =>
+      new Promise((resolve) => {
+        calls.push({ keyword: body, end: () => resolve({ status: 200, headers: {}, body: "" }) });
+      }),
+  };
+  return { provider, calls };
+}
+
+test("a small organization's search gets its own turn at the provider, also if a large one waits with the same query", async () => {
+  const { provider, calls } = openOneSlot();
+  const engine = googleOver(provider);
+  const one = await openWorkerEngine(engine, { REDIS_URL: redisServer.url });
+  const large = Array.from({ length: 10 }, (_, at) =>
+    one.search({ keyword: `k${at}` }, { claim: { organizationId: "large", openSearches: at + 1 } }),
+  );
+  await eventually(async () => engine.callsWaiting() === 9);
+  const caller = new AbortController();
+  const gone = one.search(
+    { keyword: "k8" },
+    { claim: { organizationId: "gone", openSearches: 1 }, disconnected: caller.signal },
+  );
+  caller.abort();
+  expect(await gone).toMatchObject({ ok: false });
+  const small = one.search({ keyword: "k9" }, { claim: { organizationId: "small", openSearches: 1 } });
+  calls[0]?.end();
+  expect(await large[0]).toMatchObject({ ok: true });
+  await eventually(async () => calls.length === 2);
+  expect(calls[1]?.keyword).toBe("k9");
+  calls[1]?.end();
+  expect(await small).toMatchObject({ ok: true, from: "shared" });
+  for (let ended = 2; ended < 10; ended += 1) {
+    await eventually(async () => calls.length > ended);
+    calls[ended]?.end();
+  }
+  await Promise.all(large);
+  expect(calls).toHaveLength(10);
 });
 
 describe("a search whose caller disconnects", () => {

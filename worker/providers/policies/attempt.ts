@@ -8,8 +8,8 @@ export const minCallMs = 50;
 export type CallOptions = {
   /** Aborted once no caller waits for the search. No further call is sent then; calls already sent end normally. */
   disconnected?: AbortSignal | undefined;
-  /** Decides when the calls get a slot. Absent: as for an organization without any other search. */
-  claim?: SlotClaim | undefined;
+  /** Decide when the calls get a slot. Absent: as for an organization without any other search. */
+  claims?: SlotClaims | undefined;
   /** Absent unless raw answers are kept. */
   recorder?: CallRecorder | undefined;
   /** Absent unless the search is traced. */
@@ -18,6 +18,47 @@ export type CallOptions = {
 
 /** The organization of a search, and how many searches it had open when this one was admitted. */
 export type SlotClaim = { organizationId: string; openSearches: number };
+
+/** Gives a call that waits for a slot a place for an organization, or takes it away. */
+type Places = { enter: (claim: SlotClaim) => void; leave: (claim: SlotClaim) => void };
+
+/**
+ * The claims of searches that share their calls. Equal searches join and leave while the calls wait for a slot. A waiting call has a
+ * place for each of the organizations, and takes the first slot that any of them gets: no search waits longer than it would alone.
+ */
+export class SlotClaims {
+  /** Of the search that began. A call that need not wait counts for its organization. */
+  readonly first: SlotClaim;
+  readonly #claims: SlotClaim[];
+  readonly #waiting = new Set<Places>();
+
+  constructor(first: SlotClaim) {
+    this.first = first;
+    this.#claims = [first];
+  }
+
+  join(claim: SlotClaim): void {
+    if (!this.#has(claim)) for (const call of this.#waiting) call.enter(claim);
+    this.#claims.push(claim);
+  }
+
+  leave(claim: SlotClaim): void {
+    this.#claims.splice(this.#claims.indexOf(claim), 1);
+    if (!this.#has(claim)) for (const call of this.#waiting) call.leave(claim);
+  }
+
+  /** Gives a call its places. @returns a function after which organizations that join give it no further ones. */
+  wait(call: Places): () => void {
+    const byOrganization = new Map(this.#claims.map((claim) => [claim.organizationId, claim]));
+    for (const claim of byOrganization.values()) call.enter(claim);
+    this.#waiting.add(call);
+    return () => this.#waiting.delete(call);
+  }
+
+  #has({ organizationId }: SlotClaim): boolean {
+    return this.#claims.some((claim) => claim.organizationId === organizationId);
+  }
+}
 
 /** Keeps the calls of one search with their raw answers, for debugging. */
 export type CallRecorder = {

@@ -1,9 +1,9 @@
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { PageOutcome, Provider } from "../provider.ts";
 import { AdaptiveLimit } from "./adaptive-limit.ts";
-import type { SlotClaim } from "./attempt.ts";
+import type { SlotClaim, SlotClaims } from "./attempt.ts";
 
-type Wait = { deadlineAtMs: number; signal: AbortSignal; claim: SlotClaim };
+type Wait = { deadlineAtMs: number; signal: AbortSignal; claims: SlotClaims };
 
 /**
  * Limits how many calls this process runs at one provider (`concurrentCallsMax`), to a fixed or a discovered number. Further
@@ -17,6 +17,7 @@ export class Bulkhead {
   readonly #labels: { provider: string };
   #callsMax: number;
   #running = 0;
+  #waiting = 0;
   #isFilling = false;
 
   constructor({ name, concurrentCallsMax }: Pick<Provider, "name" | "concurrentCallsMax">, metrics: Metrics) {
@@ -25,7 +26,7 @@ export class Bulkhead {
     if (concurrentCallsMax === "adaptive") {
       this.#adaptive = new AdaptiveLimit({
         isUsedUp: () => !this.hasFreeSlot(),
-        callsWaiting: () => this.#turns.waiting,
+        callsWaiting: () => this.#waiting,
         changed: (calls) => this.#resize(calls),
       });
     }
@@ -38,7 +39,7 @@ export class Bulkhead {
 
   /** Whether a call would start at once. */
   hasFreeSlot(): boolean {
-    return this.#running < this.#callsMax && this.#turns.waiting === 0;
+    return this.#running < this.#callsMax && this.#waiting === 0;
   }
 
   /** Calls that may run at once. */
@@ -48,7 +49,7 @@ export class Bulkhead {
 
   /** Calls that wait for a slot. */
   get waiting(): number {
-    return this.#turns.waiting;
+    return this.#waiting;
   }
 
   /**
@@ -59,15 +60,18 @@ export class Bulkhead {
   run(call: () => Promise<PageOutcome>, wait: Wait): Promise<PageOutcome> {
     if (!this.hasFreeSlot()) return this.#runLater(call, wait);
     this.#metrics.providerSlotWaitSeconds.observe(this.#labels, 0);
-    return this.#counted(call, wait.claim);
+    return this.#counted(call, wait.claims.first);
   }
 
-  #runLater(call: () => Promise<PageOutcome>, { deadlineAtMs, signal, claim }: Wait): Promise<PageOutcome> {
+  #runLater(call: () => Promise<PageOutcome>, { deadlineAtMs, signal, claims }: Wait): Promise<PageOutcome> {
     this.#adaptive?.waits();
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
     const askedAtMs = performance.now();
+    const places = new Map<string, WaitingCall>();
     const endWait = () => {
-      this.#turns.leave(waiting);
+      this.#waiting -= 1;
+      stopJoining();
+      for (const place of places.values()) this.#turns.leave(place);
       clearTimeout(timer);
       signal.removeEventListener("abort", giveUp);
       this.#metrics.providerSlotWaitSeconds.observe(this.#labels, (performance.now() - askedAtMs) / 1_000);
@@ -76,13 +80,24 @@ export class Bulkhead {
       endWait();
       resolve({ failure: "busy", outOfTime: true });
     };
-    const start = () => {
+    const start = (claim: SlotClaim) => {
       // From here on the outcome of the call counts: `busy` must not hide a provider that hangs.
       resolve(this.#counted(call, claim));
       endWait();
     };
-    const waiting = { claim, deadlineAtMs, start };
-    this.#turns.enter(waiting);
+    this.#waiting += 1;
+    const stopJoining = claims.wait({
+      enter: (claim) => {
+        const place = { claim, deadlineAtMs, start: () => start(claim) };
+        places.set(claim.organizationId, place);
+        this.#turns.enter(place);
+      },
+      leave: ({ organizationId }) => {
+        const place = places.get(organizationId);
+        if (place) this.#turns.leave(place);
+        places.delete(organizationId);
+      },
+    });
     const timer = setTimeout(giveUp, Math.max(0, deadlineAtMs - askedAtMs));
     signal.addEventListener("abort", giveUp, { once: true });
     if (signal.aborted) giveUp();
@@ -125,6 +140,7 @@ export class Bulkhead {
   }
 }
 
+/** The place of a waiting call for one organization. */
 type WaitingCall = {
   claim: SlotClaim;
   /** On the clock of `performance.now()`. */

@@ -88,14 +88,14 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
 }
 
 function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, isLast: boolean): Attempt {
-  const { query, listedLocations, disconnected, claim, recorder, spans, trace } = request;
+  const { query, listedLocations, disconnected, claims, recorder, spans, trace } = request;
   const listedLocation = listedLocations?.get(provider.name);
   const now = performance.now();
   return openAttempt({
     query: listedLocation === undefined ? query : { ...query, listedLocation },
     deadlineAtMs: isLast ? request.deadlineAtMs : now + (request.deadlineAtMs - now) * attemptTimeShareMax,
     disconnected,
-    claim,
+    claims,
     recorder,
     spans,
     trace,

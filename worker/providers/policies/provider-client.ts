@@ -13,7 +13,7 @@ import {
   type PageRequest,
   type Provider,
 } from "../provider.ts";
-import { type Attempt, cancelAttempt, cancellationFailure, minCallMs, noFurtherCall } from "./attempt.ts";
+import { type Attempt, cancelAttempt, cancellationFailure, minCallMs, noFurtherCall, SlotClaims } from "./attempt.ts";
 import { Bulkhead } from "./bulkhead.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import type { ProviderHttp } from "./http.ts";
@@ -159,8 +159,8 @@ export class ProviderClient {
    * @param signal aborted when no further call may be sent.
    */
   async #fetch(attempt: Attempt, asked: Asked, signal: AbortSignal): Promise<PageOutcome> {
-    const { deadlineAtMs, claim = onlySearch } = attempt;
-    const call = () => this.#bulkhead.run(() => this.#call(attempt, asked), { deadlineAtMs, signal, claim });
+    const { deadlineAtMs, claims = new SlotClaims(onlySearch) } = attempt;
+    const call = () => this.#bulkhead.run(() => this.#call(attempt, asked), { deadlineAtMs, signal, claims });
     this.#retryBudget.earn();
     const outcome = await call();
     if (!("failure" in outcome) || !failureKinds[outcome.failure].retry || signal.aborted) return outcome;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { openMetrics } from "../../../../shared/metrics.ts";
+import { SlotClaims } from "../../../../worker/providers/policies/attempt.ts";
 import { Bulkhead } from "../../../../worker/providers/policies/bulkhead.ts";
 import type { Failure, PageOutcome } from "../../../../worker/providers/provider.ts";
 import { farMs, page } from "./fixtures.ts";
@@ -23,8 +24,8 @@ function openBulkhead() {
   const settled = () => vi.advanceTimersByTimeAsync(0);
   /** Starts calls, as far as the limit allows. */
   const start = async (count: number) => {
-    const claim = { organizationId: "one", openSearches: 1 };
-    const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal, claim };
+    const claims = new SlotClaims({ organizationId: "one", openSearches: 1 });
+    const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal, claims };
     for (let started = 0; started < count; started += 1) void bulkhead.run(call, wait);
     await settled();
   };

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type Metrics, openMetrics } from "../../../../shared/metrics.ts";
+import { SlotClaims } from "../../../../worker/providers/policies/attempt.ts";
 import { Bulkhead } from "../../../../worker/providers/policies/bulkhead.ts";
 import type { PageOutcome } from "../../../../worker/providers/provider.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
@@ -7,10 +8,11 @@ import { farMs, held, page } from "./fixtures.ts";
 
 const open = (concurrentCallsMax: number, metrics: Metrics = openMetrics()) =>
   new Bulkhead({ name: "serper", concurrentCallsMax }, metrics);
-const limits = (remainingMs = farMs, stop = new AbortController()) => ({
+const claimOf = (organizationId: string, openSearches = 1) => ({ organizationId, openSearches });
+const limits = (remainingMs = farMs, stop = new AbortController(), claims = new SlotClaims(claimOf("one"))) => ({
   deadlineAtMs: performance.now() + remainingMs,
   signal: stop.signal,
-  claim: { organizationId: "one", openSearches: 1 },
+  claims,
 });
 const busy = { failure: "busy", outOfTime: true };
 
@@ -64,6 +66,31 @@ test("once a call that waited has a slot, its own outcome counts", async () => {
   stop.abort();
   second.end({ failure: "timeout" });
   expect(await waiting).toEqual({ failure: "timeout" });
+});
+
+test("a call of searches of several organizations takes the first slot that any of these gets, and counts once", async () => {
+  const bulkhead = open(1);
+  const first = held<PageOutcome>();
+  const running = bulkhead.run(first.call, limits());
+  const large = Array.from({ length: 5 }, (_, at) => new SlotClaims(claimOf("large", at + 2)));
+  const started: number[] = [];
+  const calls = large.map((claims, at) => {
+    const call = async () => {
+      started.push(at);
+      return page();
+    };
+    return bulkhead.run(call, limits(farMs, undefined, claims));
+  });
+  // Joining before, twice, and as a large one changes nothing for the calls of others.
+  for (const claim of [claimOf("small"), claimOf("small"), claimOf("huge", 50)]) large[4]?.join(claim);
+  const left = claimOf("other");
+  large[3]?.join(left);
+  large[3]?.leave(left);
+  expect(bulkhead.waiting).toBe(5);
+  first.end(page());
+  await Promise.all([running, ...calls]);
+  expect(started).toEqual([4, 0, 1, 2, 3]);
+  expect(bulkhead.waiting).toBe(0);
 });
 
 test("free slots and running calls are visible", async () => {
