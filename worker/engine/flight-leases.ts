@@ -4,6 +4,7 @@ import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import { parseJson } from "../providers/sanitize.ts";
 import { Script } from "../../shared/redis/script.ts";
 import { result } from "../../shared/results.ts";
+import type { SlotClaim, SlotClaims } from "../providers/policies/attempt.ts";
 import { type EngineAnswer, engineErrors } from "./google-engine.ts";
 
 /**
@@ -15,6 +16,7 @@ import { type EngineAnswer, engineErrors } from "./google-engine.ts";
  *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack of
  *   time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only
  *   stalled that long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
+ *   They leave the claim of a search there (`organizationId`, `openSearches`), which the holder takes with its next renewal.
  * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
  * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for
  *   SEARCH_CACHE_SECONDS. Workers that accept an answer of that age get it. A failure is only for the workers that
@@ -57,6 +59,9 @@ const acquireReply = z.union([
   z.tuple([z.literal("held"), z.string()]),
   z.tuple([z.literal("published"), z.string(), z.coerce.number()]),
 ]);
+const renewReply = z
+  .tuple([z.string(), z.coerce.number()])
+  .transform(([organizationId, openSearches]): SlotClaim => ({ organizationId, openSearches }));
 const releaseReply = z.enum(["released", "awaited", "lost"]);
 
 type LeaseAttempt =
@@ -71,16 +76,18 @@ const keyOf = (fingerprint: string) => `lease:${fingerprint}`;
  * Acquires the lease of a flight, or returns its holder or its result.
  * @param options.sinceMs by Redis' clock: older answers are ignored.
  * @param options.awaited the token of the lease that this worker has waited for, whose failure it shares.
+ * @param options.claim of the search that waits, if the lease is held.
  * @param options.timeoutMs for the reply of Redis.
  * @throws if Redis does not reply. The lease may have been acquired even so; then it expires.
  */
 export async function acquireLease(
   redis: Redis,
   fingerprint: string,
-  options: { token: string; sinceMs: number; awaited?: string | undefined; timeoutMs: number },
+  options: { token: string; sinceMs: number; awaited?: string | undefined; claim: SlotClaim; timeoutMs: number },
 ): Promise<LeaseAttempt> {
-  const { token, sinceMs, awaited = "", timeoutMs } = options;
-  const reply = acquireScript.run(redis, [keyOf(fingerprint)], [token, leaseMs, sinceMs, awaited]);
+  const { token, sinceMs, awaited = "", claim, timeoutMs } = options;
+  const args = [token, leaseMs, sinceMs, awaited, claim.organizationId, claim.openSearches];
+  const reply = acquireScript.run(redis, [keyOf(fingerprint)], args);
   const [kind, text = "", atMs = 0] = acquireReply.parse(await withTimeout(timeoutMs, reply));
   if (kind === "acquired") return { kind };
   if (kind === "held") return { kind, holder: text };
@@ -94,10 +101,25 @@ export async function acquireLease(
   return { kind: "held", holder: "" };
 }
 
-/** Renews a lease until the returned function is called. A process that dies or freezes loses its lease. */
-export function keepLeaseAlive(redis: Redis, fingerprint: string, token: string): () => void {
-  const renew = () => void renewScript.run(redis, [keyOf(fingerprint)], [token, leaseMs]).catch(() => undefined);
-  const timer = setInterval(renew, renewEveryMs);
+/**
+ * Renews a lease until the returned function is called. A process that dies or freezes loses its lease.
+ * @param claims of the flight. From one renewal to the next they include the claim that other workers have left before.
+ */
+export function keepLeaseAlive(
+  redis: Redis,
+  fingerprint: string,
+  token: string,
+  claims: Pick<SlotClaims, "join" | "leave">,
+): () => void {
+  let left: SlotClaim | undefined;
+  const renew = async () => {
+    const reply = await renewScript.run(redis, [keyOf(fingerprint)], [token, leaseMs]);
+    const before = left;
+    left = renewReply.safeParse(reply).data;
+    if (left) claims.join(left);
+    if (before) claims.leave(before);
+  };
+  const timer = setInterval(() => void renew().catch(() => undefined), renewEveryMs);
   return () => clearInterval(timer);
 }
 

@@ -47,7 +47,7 @@ export type Engine = {
 /** One query that all searches of this process for the same query share. Recorder and spans are those of the first one. */
 type Flight = CallOptions & {
   query: Query;
-  /** Of the searches of this process that wait for it. */
+  /** Of the searches that wait for it, and of one in another process. */
   claims: SlotClaims;
   fingerprint: string;
   /** On the clock of `performance.now()`. */
@@ -238,8 +238,8 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
   };
 
   const flyWithLease = async (flight: Flight, token: string): Promise<FlightResult> => {
-    const { fingerprint, disconnected } = flight;
-    const stopRenewing = keepLeaseAlive(redis, fingerprint, token);
+    const { fingerprint, claims, disconnected } = flight;
+    const stopRenewing = keepLeaseAlive(redis, fingerprint, token, claims);
     const handOver = () => {
       stopRenewing();
       void releaseWithoutResult(redis, fingerprint, token).catch(failed);
@@ -257,7 +257,7 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
 
   return async (flight) => {
     const token = randomUUID();
-    const { fingerprint, deadlineAtMs, sinceMs, disconnected } = flight;
+    const { fingerprint, deadlineAtMs, sinceMs, claims, disconnected } = flight;
     let awaited: string | undefined;
     let pauseMs = firstPollMs;
     let giveUpOnRedisAtMs = performance.now() + redisRetryForMs;
@@ -265,8 +265,8 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
       const remainingMs = deadlineAtMs - performance.now();
       if (remainingMs <= 0 || disconnected.aborted)
         return { answer: timedOutWaiting, flight: "", atMs: clock.nowMs(), isOwn: false, outOfTime: true };
-      const timeoutMs = Math.min(redisTimeoutMs, remainingMs);
-      const lease = await acquireLease(redis, fingerprint, { token, sinceMs, awaited, timeoutMs }).catch(failed);
+      const wanted = { token, sinceMs, claim: claims.fewest, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
+      const lease = await acquireLease(redis, fingerprint, { ...wanted, awaited }).catch(failed);
       if (lease?.kind === "acquired") return flyWithLease(flight, token);
       if (lease?.kind === "published") {
         return { answer: lease.answer, flight: lease.flight, atMs: lease.atMs, isOwn: false, outOfTime: false };

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
+import { query } from "../../harness/fixtures/queries.ts";
+import { googleOver } from "../../harness/processes/google-engine.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
+import { queryFingerprint, searchedPart } from "../../../shared/query/query.ts";
+import { openOneSlot } from "./one-slot.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 let redisServer: LocalServer;
@@ -145,6 +149,46 @@ describe("equal searches of several workers", () => {
     expect(await waiting).toMatchObject({ ok: true, results: [{ title: "taken over" }], from: "provider" });
     google.answer(0, answerOf("disconnected"));
     await began;
+  });
+
+  test("take the turn of the smallest organization at the holder's provider, whichever worker its search waits in", async () => {
+    const { provider, calls } = openOneSlot();
+    const engine = googleOver(provider);
+    const holder = await openWorkerEngine(engine, { REDIS_URL: redisServer.url });
+    const keywords = ["running", "k1", "k2", "k3"];
+    const claim = (organizationId: string, openSearches: number) => ({ claim: { organizationId, openSearches } });
+    const large = keywords.map((keyword, at) => holder.search({ keyword }, claim("large", at + 1)));
+    await eventually(async () => engine.callsWaiting() === 3);
+    const leaseOf = (keyword: string) => `lease:${queryFingerprint(searchedPart(query({ keyword })))}`;
+    const renewed = async (keyword: string) => {
+      await holder.redis.pexpire(leaseOf(keyword), 1_500);
+      await eventually(async () => (await holder.redis.pttl(leaseOf(keyword))) > 1_500);
+    };
+    const waits = (keyword: string) =>
+      eventually(async () => (await holder.redis.hexists(leaseOf(keyword), "openSearches")) === 1);
+    const [one, other] = await openTwo();
+
+    const caller = new AbortController();
+    const gone = one.search({ keyword: "k2" }, { ...claim("gone", 1), disconnected: caller.signal });
+    await waits("k2");
+    await renewed("k2");
+    caller.abort();
+    await gone;
+    // With the first of them the holder may still find the claim of the search that has gone.
+    for (let renewals = 0; renewals < 2; renewals += 1) await renewed("k2");
+
+    const waiting = [
+      one.search({ keyword: "k3" }, claim("huge", 50)),
+      other.search({ keyword: "k3" }, claim("small", 1)),
+    ];
+    await eventually(async () => (await holder.redis.hget(leaseOf("k3"), "organizationId")) === "small");
+    await renewed("k3");
+    for (const ended of keywords.keys()) {
+      await eventually(async () => calls.length > ended);
+      calls[ended]?.end();
+    }
+    expect(calls.map(({ keyword }) => keyword)).toEqual(["running", "k3", "k1", "k2"]);
+    expect(await Promise.all([...large, ...waiting])).toMatchObject(Array.from({ length: 6 }, () => ({ ok: true })));
   });
 
   test("end at once when their own caller disconnects, and the flight goes on", async () => {

@@ -3,10 +3,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
 import {
   acquireLease,
+  keepLeaseAlive,
   publishResult,
   releaseLease,
   releaseWithoutResult,
 } from "../../../worker/engine/flight-leases.ts";
+import type { SlotClaim } from "../../../worker/providers/policies/attempt.ts";
 import { answerOf, refused } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
@@ -26,8 +28,9 @@ afterAll(async () => {
 });
 beforeEach(() => redis.flushall());
 
-const acquireAs = (token: string, { sinceMs = 0, awaited = "" } = {}) =>
-  acquireLease(redis, flight, { token, sinceMs, awaited, timeoutMs: 20_000 });
+const claimOf = (organizationId: string, openSearches = 1) => ({ organizationId, openSearches });
+const acquireAs = (token: string, { sinceMs = 0, awaited = "", claim = claimOf("one") } = {}) =>
+  acquireLease(redis, flight, { token, sinceMs, awaited, claim, timeoutMs: 20_000 });
 const publish = (token: string, answer = answerOf(), { atMs = 1_000, keepMs = 0 } = {}) =>
   publishResult(redis, flight, { answer, atMs, token, keepMs });
 const ttl = () => redis.pttl(`lease:${flight}`);
@@ -83,6 +86,22 @@ test("after a release without a result, the next holder still knows that workers
   expect(await releaseLease(redis, flight, "next", { after: "failure" })).toBe("awaited");
 });
 
+test("of the searches that wait elsewhere, the holder takes the claim with the fewest open ones, until its next renewal", async () => {
+  await acquireAs("first");
+  await acquireAs("gone", { claim: claimOf("gone", 1) });
+  await releaseWithoutResult(redis, flight, "first");
+  await acquireAs("one");
+  for (const openSearches of [50, 2, 7])
+    await acquireAs("other", { claim: claimOf(`has ${openSearches}`, openSearches) });
+  const joined: SlotClaim[] = [];
+  const join = (claim: SlotClaim) => void joined.push(claim);
+  const { promise: left, resolve: leave } = Promise.withResolvers<SlotClaim>();
+  const stop = keepLeaseAlive(redis, flight, "one", { join, leave });
+  expect(await left).toEqual(claimOf("has 2", 2));
+  stop();
+  expect(joined).toEqual([claimOf("has 2", 2)]);
+});
+
 test("results stay for five seconds, and cached answers for as long as the cache keeps them", async () => {
   for (const answer of [answerOf(), refused]) {
     await publish("one", answer);
@@ -97,7 +116,7 @@ test("a Redis that does not reply in time is an error", async () => {
   const blocked = new Redis(redisServer.url);
   // Commands that follow on this connection wait forever.
   blocked.blpop("never", 0).catch(() => undefined);
-  const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, timeoutMs: 20 });
+  const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, claim: claimOf("one"), timeoutMs: 20 });
   await expect(acquiring).rejects.toThrow("20 ms");
   blocked.disconnect();
 });

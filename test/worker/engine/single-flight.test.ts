@@ -4,9 +4,7 @@ import type { LocalServer } from "../../../local/local-server.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime } from "../../harness/processes/worker-engine.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
-import type { Provider } from "../../../worker/providers/provider.ts";
-import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
-import { page } from "../providers/policies/fixtures.ts";
+import { openOneSlot } from "./one-slot.ts";
 
 /** Equal searches of one worker. distributed-single-flight.test.ts has what is the same across workers. */
 
@@ -55,22 +53,6 @@ test("a search that waits for a call of its worker shares the answer, also if th
   expect(await Promise.all([first, later])).toMatchObject([{ from: "provider" }, { from: "shared" }]);
   expect(google.searches).toHaveLength(1);
 });
-
-/** A provider with one slot, whose calls end when the test says so. */
-function openOneSlot() {
-  const calls: { keyword: string; end: () => void }[] = [];
-  const provider: Provider = {
-    ...openSandbox(),
-    concurrentCallsMax: 1,
-    request: ({ keyword }) => ({ method: "POST", url: "", headers: {}, body: keyword }),
-    read: () => page(),
-    transport: ({ body }) =>
-      new Promise((resolve) => {
-        calls.push({ keyword: body, end: () => resolve({ status: 200, headers: {}, body: "" }) });
-      }),
-  };
-  return { provider, calls };
-}
 
 test("a small organization's search gets its own turn at the provider, also if a large one waits with the same query", async () => {
   const { provider, calls } = openOneSlot();

@@ -27,14 +27,16 @@ type Places = { enter: (claim: SlotClaim) => void; leave: (claim: SlotClaim) => 
  * place for each of the organizations, and takes the first slot that any of them gets: no search waits longer than it would alone.
  */
 export class SlotClaims {
-  /** Of the search that began. A call that need not wait counts for its organization. */
-  readonly first: SlotClaim;
   readonly #claims: SlotClaim[];
   readonly #waiting = new Set<Places>();
 
   constructor(first: SlotClaim) {
-    this.first = first;
     this.#claims = [first];
+  }
+
+  /** The claim with the fewest open searches. */
+  get fewest(): SlotClaim {
+    return this.#claims.reduce((one, other) => (other.openSearches < one.openSearches ? other : one));
   }
 
   join(claim: SlotClaim): void {
@@ -42,7 +44,9 @@ export class SlotClaims {
     this.#claims.push(claim);
   }
 
+  /** The last claim stays: no call waits for it any more. */
   leave(claim: SlotClaim): void {
+    if (this.#claims.length === 1) return;
     this.#claims.splice(this.#claims.indexOf(claim), 1);
     if (!this.#has(claim)) for (const call of this.#waiting) call.leave(claim);
   }

@@ -60,7 +60,7 @@ export class Bulkhead {
   run(call: () => Promise<PageOutcome>, wait: Wait): Promise<PageOutcome> {
     if (!this.hasFreeSlot()) return this.#runLater(call, wait);
     this.#metrics.providerSlotWaitSeconds.observe(this.#labels, 0);
-    return this.#counted(call, wait.claims.first);
+    return this.#counted(call, wait.claims.fewest);
   }
 
   #runLater(call: () => Promise<PageOutcome>, { deadlineAtMs, signal, claims }: Wait): Promise<PageOutcome> {
