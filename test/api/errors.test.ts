@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
 import { Agent, revisionNames } from "../harness/clients/agent.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Agent, type Revision, revisionNames } from "../../harness/clients/agent.ts";
+import { Agent, revisionNames } from "../../harness/clients/agent.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
