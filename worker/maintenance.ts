@@ -175,6 +175,8 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
  * - The leader renews the lease before the steps that run together, before each other step, and before each page of a long one,
  *   unless it did so 100 ms ago or less. If it dies or loses Redis, the lease expires after 3 s, and the next worker that tries
  *   becomes the leader. A leader that stops gives the lease back.
+ * - A step that waits for the lock of an organization waits briefly: if it outlasted the lease in every worker, the steps behind it
+ *   would never run.
  * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
  *   only replaces an older one.
  */

@@ -23,7 +23,7 @@ import type { Redis } from "ioredis";
  */
 
 const reversalsPerRunMax = 500;
-// A run waits 2 s for each, the lock_timeout of its sessions.
+// A run waits 250 ms for each and for the page before it: in all less than the lease of the leader.
 const lockedPerRunMax = 3;
 const organizationsPerPage = 1_000;
 

@@ -3,7 +3,7 @@ import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
 import { newId } from "../ids.ts";
 import type { ReversalReason } from "../outcomes.ts";
-import type { VersionedBalance } from "./ledger.ts";
+import { type VersionedBalance, waitingBriefly } from "./ledger.ts";
 
 /**
  * What happens to a charge after it was made. Its row in `undelivered` is the right to reverse it.
@@ -34,7 +34,8 @@ export type Reversal = Omit<z.infer<typeof reversalRow>, keyof VersionedBalance>
 };
 
 /**
- * Reverses the charges that are still undelivered; all others stay as they are.
+ * Reverses the charges that are still undelivered; all others stay as they are. A row that another transaction keeps locked is
+ * waited for briefly.
  * @returns for each organization named what was reversed, and its newest balance.
  */
 export async function reverseCharges(
@@ -47,7 +48,7 @@ export async function reverseCharges(
     // The statement's snapshot has the charges, but not the reversals that the function inserts.
     text: `select r.organization_id, r.reversed as request_ids, r.balance_mils, r.version, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
                         where l.request_id = any(r.reversed) and l.kind = 'charge') as mils
-           from reverse_charges($1, $2, $3) r`,
+           from reverse_charges((select $1::text[] ${waitingBriefly}), $2, $3) r`,
     values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
   });
   return rows

@@ -93,8 +93,8 @@ const decisionRow = z.object({
 
 // Longer than a settlement takes. Waiting longer for a row would delay the other organizations of the batch.
 const lockWaitMs = 250;
-// The first argument, evaluated before the function is called, sets how long this statement waits for a lock.
-const waitingBriefly = `from set_config('lock_timeout', '${lockWaitMs}', true)`;
+/** Behind the first argument of a function, evaluated before it is called: sets how long this statement waits for a lock. */
+export const waitingBriefly = `from set_config('lock_timeout', '${lockWaitMs}', true)`;
 const decideStatement = {
   name: "decide_searches",
   text: `select * from decide_searches((select $1::text[] ${waitingBriefly}), $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],

@@ -7,12 +7,14 @@ import { decideSettlements, grantCredit } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
+import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { LocalServer } from "../../local/local-server.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
+import { reverseUndelivered } from "../../worker/reconcile.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
@@ -97,6 +99,25 @@ test("a locked organization and a locked token keep no other organization's unco
     expect([await ofLocked.balance(), await ofLockedToken.balance()]).toEqual([95, 95]);
     await owner.query("commit");
     await eventually(async () => (await ofLocked.isReversed()) && (await ofLockedToken.isReversed()));
+  });
+});
+
+test("a reversal run that meets locked organizations ends before the lease of the leader", async () => {
+  await asOwner(postgres.url, async (owner) => {
+    const locked = await Promise.all([newCharges(), newCharges(), newCharges()]);
+    await owner.query("begin");
+    await owner.query("select from organizations where id = any($1) for update", [
+      locked.map(({ organizationId }) => organizationId),
+    ]);
+    await passSixMinutes();
+    // On a busy machine one run may take longer for another reason.
+    await eventually(async () => {
+      const beganAtMs = performance.now();
+      await reverseUndelivered(context);
+      return performance.now() - beganAtMs < protocolTimes.leaderLeaseMs;
+    });
+    expect(await Promise.all(locked.map(({ balance }) => balance()))).toEqual([95, 95, 95]);
+    await owner.query("commit");
   });
 });
 
