@@ -75,8 +75,10 @@ function serveDoors(parts: DoorParts) {
     requireRoute({ name, path, door }, request, response);
     const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
-    const caller = await parts.identify(request, response, ...credentialOf(entrance, request));
+    const identify = () => parts.identify(request, response, ...credentialOf(entrance, request));
+    const known = await identify();
     const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
+    const caller = scope.isBodyLate ? await identify() : known;
     const { order, query } = readOrder(door, sent, scope);
 
     const idempotencyKey = await repeats.keyOf(caller, name, query);

@@ -8,6 +8,9 @@ import type { SearchTrace } from "../../shared/queue/replies.ts";
 import type { RequestSpans, Tracing } from "../../shared/tracing/spans.ts";
 import { isHttps, setSecurityHeaders } from "./security-headers.ts";
 
+// With the 1.5 s for which a caller is cached these are the 2 s within which every API applies a change.
+const lateBodyMs = 500;
+
 /** What the one log line of a request carries besides request id, route, status and duration. */
 export interface LogFields extends Partial<SearchTrace> {
   organizationId?: string;
@@ -78,6 +81,11 @@ export class RequestScope {
     } finally {
       this.#bodyMs += performance.now() - startedAtMs;
     }
+  }
+
+  /** Whether the caller may be revoked, suspended or limited by now: it has to be found anew. */
+  get isBodyLate(): boolean {
+    return this.#bodyMs > lateBodyMs;
   }
 
   /** When the search's deadline starts (`performance.now()`): at the arrival of the request, plus the wait for its body. */

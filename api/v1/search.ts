@@ -73,9 +73,11 @@ export function handleSearch(parts: SearchHandlerParts) {
     const scope = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
     scope.search = {};
-    const caller = await parts.identify(request, response, "search");
+    const identify = () => parts.identify(request, response, "search");
+    const known = await identify();
     const idempotencyKey = readIdempotencyKey(request);
     scope.search = await scope.receiveBody(readJson(request));
+    const caller = scope.isBodyLate ? await identify() : known;
     const query = readQuery(scope.search);
     const asked = { caller, query, idempotencyKey, disconnected };
     sendAnswer(parts, request, response, await runSearch(parts, scope, asked));

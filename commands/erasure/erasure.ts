@@ -105,6 +105,8 @@ async function endUse(context: CommandContext, orgId: string): Promise<void> {
   refuseOpen(await countOpen(context, orgId));
   // Repeats that waited for a search get its end from Redis until then.
   await sleep(protocolTimes.idempotencyEndMs);
+  // One of them may have become a search, and one that was slow to be admitted is open by now.
+  refuseOpen(await countOpen(context, orgId));
 }
 
 function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {

@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { errors } from "../../shared/errors.ts";
 import { Agent, revisionNames } from "../harness/clients/agent.ts";
-import { sendRaw } from "../harness/clients/raw-http.ts";
 import { challenges, endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 
-/** Every error of the catalogue, from the caller's side, and none for a body that comes late. outages.test.ts has the errors of an outage. */
+/** Every error of the catalogue, from the caller's side. outages.test.ts has the errors of an outage. */
 
 const timeoutMs = 4_000;
 const metCodes = new Set<string>();
@@ -188,36 +186,6 @@ test.each(failures)("$code with $details for a provider's $trigger, and nothing 
   ]);
   expect((await service.usage(payer.token)).body.creditBalanceMils).toBe(5);
 });
-
-const heldBack = { keyword: "held back" };
-const params = { name: "serp.search", arguments: heldBack };
-test.concurrent.each([
-  { path: "/v1/serp/search", message: heldBack },
-  { path: "/mcp", message: { jsonrpc: "2.0", id: 1, method: "tools/call", params } },
-])(
-  "a body of $path that takes the whole deadline to arrive leaves its search the whole deadline",
-  async ({ path, message }) => {
-    const apiUrl = service.apis[0]?.url ?? "";
-    const { organizationId, token } = await service.organization({ creditMils: 5 });
-    const body = JSON.stringify(message);
-    const head = [
-      `POST ${path} HTTP/1.1`,
-      `Host: ${new URL(apiUrl).host}`,
-      `Authorization: Bearer ${token}`,
-      "Content-Type: application/json",
-      "Accept: application/json, text/event-stream",
-      `Content-Length: ${body.length}`,
-    ].join("\r\n");
-    const afterwards = async () => {
-      await sleep(timeoutMs);
-      return body.slice(1);
-    };
-    const { answers } = await sendRaw(apiUrl, `${head}\r\n\r\n${body.slice(0, 1)}`, { afterwards });
-    expect(answers).toMatchObject([{ status: 200 }]);
-    await service.rest(organizationId);
-    expect(await service.ledgerOf(organizationId)).toMatchObject([{ kind: "grant" }, { kind: "charge" }]);
-  },
-);
 
 test("404 and 405 are answered by the router", async () => {
   expect(checkedRefusal(await service.send("/v1/nothing"))).toEqual({ code: "not_found", details: {} });

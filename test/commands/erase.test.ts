@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -29,7 +30,7 @@ const service = await Service.start({ environment: kept });
 const operator = new Operator(service, kept);
 afterAll(() => service.stop());
 
-const shown = z.object({ erasedAt: z.string().nullable() });
+const shown = z.object({ suspendedAt: z.string().nullable(), erasedAt: z.string().nullable() });
 const created = z.object({ orgId: z.string(), tokenId: z.string(), token: z.string() });
 
 /** An organization that has searched with and without a key, signed in, and has a failed search in the queue. */
@@ -145,6 +146,18 @@ test("while a search runs nothing is erased, but nothing new begins", async () =
   expect(stderr).toContain("1 searches still run and 0 charges wait");
   expect(await operator.run("org", "show", orgId)).toMatchObject({ name: "Test", erasedAt: null });
   expect(await service.search(token, { keyword })).toMatchObject({ status: 401 });
+  await service.redis.del(holds);
+});
+
+test("a search that is admitted while an erasure waits for the records of the last ones keeps it from erasing", async () => {
+  const { organizationId: orgId } = await service.organization();
+  const { holds } = keysOf(orgId);
+  const erasing = operator.try("org", "erase", orgId, "--yes");
+  await service.until(async () => shown.parse(await operator.run("org", "show", orgId)).suspendedAt !== null);
+  await sleep(3_000);
+  await service.redis.hset(holds, newId("req"), `5:${Date.now() + 60_000}:`, "held", "5");
+  expect(await erasing).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("1 searches still run") });
+  expect(await operator.run("org", "show", orgId)).toMatchObject({ erasedAt: null });
   await service.redis.del(holds);
 });
 
