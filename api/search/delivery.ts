@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
+import { Turns } from "../../shared/concurrency/turns.ts";
 import { confirmDelivered, reverseCharges } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import type { Database } from "../../shared/database/pool.ts";
@@ -18,6 +19,8 @@ const batchSizeMax = 1_000;
 // of a process that was killed before it confirmed them.
 const batchPauseMs = 50;
 const retryPauseMs = 100;
+/** Each keeps a connection, also while it waits for a locked organization: the others are for everything else. */
+const reversalsAtOnce = 2;
 
 /**
  * Delivery of a search's answer. A charge is recorded as undelivered and ends in one of three states:
@@ -110,6 +113,7 @@ export class DeliveryConfirmations {
   readonly #parts: ConfirmationParts;
   readonly #confirmations: Batcher<string>;
   readonly #reversals = new Set<Promise<void>>();
+  readonly #turns = new Turns(reversalsAtOnce);
   readonly #warn: (error: unknown) => void;
 
   constructor(parts: ConfirmationParts) {
@@ -152,7 +156,7 @@ export class DeliveryConfirmations {
   ): Promise<void> {
     const { database, redis, metrics } = this.#parts;
     const { organizationId, tokenId, plan } = caller;
-    const [reversal] = await reverseCharges(database, [{ organizationId, requestId }], reason);
+    const [reversal] = await this.#turns.run(() => reverseCharges(database, [{ organizationId, requestId }], reason));
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);

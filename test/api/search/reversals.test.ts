@@ -1,0 +1,36 @@
+import { afterAll, expect, test } from "vitest";
+import { DeliveryConfirmations } from "../../../api/search/delivery.ts";
+import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
+import { openLog } from "../../../shared/log.ts";
+import { openMetrics } from "../../../shared/metrics.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { callerWith } from "../../harness/fixtures/caller.ts";
+import { chargeOf } from "../../harness/fixtures/charge-of.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
+
+const { redis, close: closeRedis } = await openFreshRedis();
+// As many connections as an API has.
+const { database, url, close } = await openFreshDatabase({ sizeMax: 5 });
+afterAll(() => Promise.all([closeRedis(), close()]));
+
+test("reversals that wait for a locked organization leave connections for everything else", async () => {
+  const log = openLog({ name: "test", level: "silent" });
+  const confirmations = new DeliveryConfirmations({ database, redis, metrics: openMetrics(), log });
+  const organizationId = await createPayer(database, 100);
+  const charges = Array.from({ length: 20 }, () => chargeOf(organizationId));
+  await decideSettlements(database, charges);
+  await asOwner(url, async (owner) => {
+    await owner.query("begin");
+    await owner.query("select from organizations where id = $1 for update", [organizationId]);
+    const caller = callerWith({ organizationId });
+    for (const { requestId } of charges) void confirmations.reverse({ requestId, caller }, "caller_disconnected");
+    await eventually(async () => (await owner.query("select from pg_locks where not granted")).rowCount !== 0);
+    expect(database.waitingCount).toBe(0);
+    await owner.query("commit");
+  });
+  await confirmations.idle();
+  expect(await readCredit(database, organizationId)).toMatchObject({ balance: { balanceMils: 100, version: 41 } });
+});
