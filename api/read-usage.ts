@@ -5,12 +5,13 @@ import type { RateWindow } from "../shared/credits/admit.ts";
 import { type CreditState, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
 import { type Credit, readCredit } from "../shared/credits/ledger.ts";
-import { describeLimits, limitState, type PayerSpending, spentIn } from "../shared/credits/limits.ts";
+import { describeLimits, type LimitState, limitState, type PayerSpending, spentIn } from "../shared/credits/limits.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { depthMax, organicPerPage } from "../shared/query/depth.ts";
 import type { Caller } from "../shared/organizations/organizations.ts";
+import type { Context } from "../shared/process/context.ts";
 import type { Clock } from "../shared/redis/clock.ts";
 import { natural, optional } from "../shared/schema.ts";
 import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
@@ -44,9 +45,12 @@ export interface Usage {
   creditBalanceMils: number;
   window: RateWindow | undefined;
   creditState: CreditState | undefined;
-  /** What counts against the caller's limits; 0 where there are none. */
-  spent?: PayerSpending | undefined;
+  /** The limits of the caller with what counts against them; absent without any. */
+  limits?: LimitState[];
 }
+
+/** The same, with what counts against limits; 0 where there are none. */
+type Spent = Omit<Usage, "limits"> & { spent: PayerSpending };
 
 /**
  * Reads an organization's usage and takes one request from its rate window, or none with `counted`: then this request was
@@ -56,9 +60,17 @@ export interface Usage {
  */
 export type ReadUsage = (caller: Caller, counted?: boolean) => Promise<Usage>;
 
-export function openUsage({ redis, database }: { redis: Redis; database: Database }): ReadUsage {
-  return async (caller, counted = false) =>
-    (await fromRedis(redis, database, caller, counted)) ?? (await fromPostgres(database, caller));
+export function openUsage({
+  redis,
+  database,
+  clock,
+}: Pick<Context, "redis" | "database"> & { clock: Pick<Clock, "nowMs"> }): ReadUsage {
+  return async (caller, counted = false) => {
+    const { spent, ...usage } =
+      (await fromRedis(redis, database, caller, counted)) ?? (await fromPostgres(database, caller));
+    const { limits } = caller;
+    return { ...usage, ...(limits && { limits: describeLimits(limits, spent, clock.nowMs()) }) };
+  };
 }
 
 async function fromRedis(
@@ -66,7 +78,7 @@ async function fromRedis(
   database: Database,
   caller: Caller,
   counted: boolean,
-): Promise<Usage | undefined> {
+): Promise<Spent | undefined> {
   const { organizationId, plan } = caller;
   const first = await unlessUnreachable(readUsageInRedis(redis, caller, counted));
   if (!first) return undefined;
@@ -88,9 +100,9 @@ const unlessUnreachable = <T>(reading: Promise<T>): Promise<T | undefined> =>
 const usageOf = (
   { availableMils, window, creditState }: Awaited<ReturnType<typeof readUsageInRedis>>,
   spent: PayerSpending,
-): Usage => ({ creditBalanceMils: availableMils, window, creditState, spent });
+): Spent => ({ creditBalanceMils: availableMils, window, creditState, spent });
 
-async function fromPostgres(database: Database, caller: Caller): Promise<Usage> {
+async function fromPostgres(database: Database, caller: Caller): Promise<Spent> {
   const { balance, token } = await requireCredit(database, caller);
   const spentBy = (spending: string | undefined) => ({
     day: spending ? spentIn("day", spending) : 0,
@@ -108,14 +120,14 @@ async function requireCredit(database: Database, { organizationId, tokenId }: Ca
 }
 
 /** The response body of usage, the same in REST and MCP. */
-export function serializeUsage({ plan, limits }: Caller, { creditBalanceMils, spent }: Usage): string {
+export function serializeUsage({ plan }: Caller, { creditBalanceMils, limits }: Usage): string {
   const { code, pricePerPageMils, maxDepth } = plan;
   const body: UsageResponseBody = {
     creditBalanceMils,
     plan: code,
     ...(pricePerPageMils !== undefined && { pricePerPageMils }),
     ...(maxDepth !== undefined && { maxDepth }),
-    ...(limits && spent && { limits: describeLimits(limits, spent, Date.now()) }),
+    ...(limits && { limits }),
   };
   return JSON.stringify(body);
 }

@@ -1,4 +1,4 @@
-import { limitBehind, limitDetails, spentIn } from "../shared/credits/limits.ts";
+import { limitBehind, limitDetails, renewalBehind, spentIn } from "../shared/credits/limits.ts";
 import { type Decision, isCharged, type SettlementRequest } from "../shared/credits/ledger.ts";
 import { type AnswerToKeep, type KeptAnswers, writeFindings } from "../shared/credits/kept-answers.ts";
 import { compressAnswer } from "../shared/compress-answer.ts";
@@ -283,14 +283,15 @@ function withCharge(body: Buffer, { priceMils, remainingMils }: SearchJob, charg
   return serializeAnswer({ ...JSON.parse(body.toString()), ...credits });
 }
 
-function outOfCredits({ config, clock }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
+function outOfCredits({ config }: RunningSearches, job: SearchJob, { reason, balance, token }: Decision) {
   const { priceMils, limits } = job;
   const topupUrl = config.TOPUP_URL;
   const limit = limitBehind(reason);
   const spending = limit?.scope === "token" ? token?.spending : balance.spending;
   if (limit && spending) {
     const spentMils = spentIn(limit.period, spending);
-    return limitDetails(limits, limit, { priceMils, spentMils, heldMils: 0, topupUrl, nowMs: clock.nowMs() });
+    const renewsAt = renewalBehind(limit.period, spending);
+    return limitDetails(limits, limit, { priceMils, spentMils, heldMils: 0, topupUrl, renewsAt });
   }
   return { priceMils, availableMils: balance.balanceMils, heldMils: 0, action: "topup", topupUrl };
 }

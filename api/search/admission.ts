@@ -9,6 +9,7 @@ import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
+import type { Clock } from "../../shared/redis/clock.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
 import { CreditCheck, type CreditRefusal } from "./credit-check.ts";
@@ -58,6 +59,7 @@ export class AdmissionFailed extends Error {
 interface Parts {
   redis: Redis;
   database: Database;
+  clock: Pick<Clock, "nowMs">;
   shedding: Shedding;
   paidAnswers: PaidAnswers;
   metrics: Metrics;

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
-import { type LimitName, limitDetails, spentIn } from "../../shared/credits/limits.ts";
+import { type LimitName, limitDetails, renewalAfter, spentIn } from "../../shared/credits/limits.ts";
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import { type Credit, readCredit } from "../../shared/credits/ledger.ts";
 import { suspectCopy } from "../../shared/credits/ledger-gaps.ts";
@@ -9,6 +9,7 @@ import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
+import type { Clock } from "../../shared/redis/clock.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 
@@ -34,17 +35,25 @@ interface RedisView {
 /** Redis holds fewer mils by now: a search ended a moment ago, and Redis may have enough without any correction. */
 type Outdated = "outdated";
 
+interface CreditCheckParts {
+  redis: Redis;
+  database: Database;
+  clock: Pick<Clock, "nowMs">;
+  /** Where a caller without credit is sent. */
+  topupUrl: string;
+}
+
 /**
  * Checks with Postgres whether an organization really is short of credit, or at a limit, before a search is refused. Redis may
  * show less than there is, where its copy is older than a top-up or a reversal, or where the messages of two workers
  * crossed: a newer balance then stands beside the hold of a search whose charge it contains, which counts twice.
  */
 export class CreditCheck {
-  readonly #parts: { redis: Redis; database: Database; topupUrl: string };
+  readonly #parts: CreditCheckParts;
   readonly #fromPostgres: LRUCache<string, Credit | Outdated, RedisView>;
   readonly #copies = new Map<string, Promise<void>>();
 
-  constructor(parts: { redis: Redis; database: Database; topupUrl: string }) {
+  constructor(parts: CreditCheckParts) {
     this.#parts = parts;
     this.#fromPostgres = new LRUCache({
       max: checksCachedMax,
@@ -100,14 +109,15 @@ export class CreditCheck {
 
   /** The error of a search that Postgres cannot pay for either. */
   error({ limits }: Pick<Caller, "limits">, priceMils: number, refusal: CreditRefusal): CallerError {
-    const { topupUrl } = this.#parts;
+    const { topupUrl, clock } = this.#parts;
     const { heldMils } = refusal;
     if (refusal.outcome === "insufficient_credit") {
       const { availableMils } = refusal;
       return new CallerError("out_of_credits", { priceMils, availableMils, heldMils, action: "topup", topupUrl });
     }
     const { limit, spentMils } = refusal;
-    const shown = { priceMils, spentMils, heldMils, topupUrl, nowMs: Date.now() };
+    const renewsAt = renewalAfter(limit.period, clock.nowMs());
+    const shown = { priceMils, spentMils, heldMils, topupUrl, renewsAt };
     return new CallerError("out_of_credits", limitDetails(limits, limit, shown));
   }
 

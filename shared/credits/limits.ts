@@ -40,14 +40,14 @@ export const limitState = z
   .describe("A limit, and what counts against it.");
 export type LimitState = z.infer<typeof limitState>;
 
-/** The limits that are set, with what was spent. */
+/** The limits that are set, with what was spent. @param nowMs by the clock that decided what counts as spent today. */
 export function describeLimits(limits: PayerLimits, spent: PayerSpending, nowMs: number): LimitState[] {
   return (["organization", "token"] as const).flatMap((scope) =>
     (["day", "month"] as const).flatMap((period) => {
       const limitMils = limitMilsOf(limits, { scope, period });
       if (limitMils === undefined) return [];
       const { heldMils, [period]: spentMils } = spent[scope];
-      return [{ scope, period, limitMils, spentMils, heldMils, renewsAt: renewalOf(period, nowMs).toISOString() }];
+      return [{ scope, period, limitMils, spentMils, heldMils, renewsAt: renewalAfter(period, nowMs).toISOString() }];
     }),
   );
 }
@@ -68,16 +68,36 @@ export function limitBehind(reason: string | undefined): LimitName | undefined {
   return known && limitOf[known];
 }
 
-const spendingForm = /^\d+:(-?\d+):(-?\d+):\d+$/;
+const dayMs = 86_400_000;
+const spendingForm = /^(\d+):(-?\d+):(-?\d+):(\d+)$/;
 
 /**
  * The mils spent in a period by the clock of Postgres, out of the text of `spending_text()` that it has just returned.
  * @throws {Error} if the text has another form.
  */
 export function spentIn(period: LimitName["period"], spending: string): number {
-  const [, dayMils, monthMils] = spendingForm.exec(spending) ?? [];
-  if (monthMils === undefined) throw new Error(`"${spending}" is no spending`);
-  return Number(period === "day" ? dayMils : monthMils);
+  const { dayMils, monthMils } = readSpending(spending);
+  return period === "day" ? dayMils : monthMils;
+}
+
+/** When the period ends of which Postgres has returned this spending. @throws {Error} if the text has another form. */
+export function renewalBehind(period: LimitName["period"], spending: string): Date {
+  const { day, nextMonth } = readSpending(spending);
+  return new Date((period === "day" ? day + 1 : nextMonth) * dayMs);
+}
+
+/** When a period ends that has begun by this time. */
+export function renewalAfter(period: LimitName["period"], nowMs: number): Date {
+  const now = new Date(nowMs);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return new Date(period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1));
+}
+
+function readSpending(spending: string) {
+  const form = spendingForm.exec(spending);
+  if (!form) throw new Error(`"${spending}" is no spending`);
+  const [day = 0, dayMils = 0, monthMils = 0, nextMonth = 0] = form.slice(1).map(Number);
+  return { day, dayMils, monthMils, nextMonth };
 }
 
 /**
@@ -87,9 +107,9 @@ export function spentIn(period: LimitName["period"], spending: string): number {
 export function limitDetails(
   limits: PayerLimits | undefined,
   { scope, period }: LimitName,
-  shown: { priceMils: number; spentMils: number; heldMils: number; topupUrl: string; nowMs: number },
+  shown: { priceMils: number; spentMils: number; heldMils: number; topupUrl: string; renewsAt: Date },
 ) {
-  const { priceMils, spentMils, heldMils, topupUrl, nowMs } = shown;
+  const { priceMils, spentMils, heldMils, topupUrl, renewsAt } = shown;
   const limitMils = limitMilsOf(limits, { scope, period });
   const leftMils = limitMils === undefined ? 0 : limitMils - spentMils - heldMils;
   const organizationReason = period === "day" ? ("daily_limit" as const) : ("monthly_limit" as const);
@@ -102,12 +122,6 @@ export function limitDetails(
     reason: scope === "token" ? ("token_limit" as const) : organizationReason,
     period,
     ...(limitMils !== undefined && leftMils < priceMils && { limitMils }),
-    renewsAt: renewalOf(period, nowMs).toISOString(),
+    renewsAt: renewsAt.toISOString(),
   };
-}
-
-function renewalOf(period: LimitName["period"], nowMs: number): Date {
-  const now = new Date(nowMs);
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
-  return new Date(period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1));
 }

@@ -3,6 +3,7 @@ import { afterAll, expect, test } from "vitest";
 import { AdmissionControl } from "../../../api/search/admission.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { PaidAnswers } from "../../../api/search/idempotency.ts";
+import { CreditCheck } from "../../../api/search/credit-check.ts";
 import { newSearchRequest, type SearchRequest } from "../../../api/search/search-request.ts";
 import { Shedding } from "../../../api/search/shedding.ts";
 import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
@@ -57,11 +58,12 @@ afterAll(async () => {
 });
 
 const log = openLog({ name: "test", level: "silent" });
+const clock = new Clock();
 
 function openAdmission(shedding: Gate): AdmissionControl {
   const metrics = openMetrics();
   const paidAnswers = new PaidAnswers({ database, metrics });
-  return new AdmissionControl({ redis, database, shedding, paidAnswers, metrics, log, topupUrl: "none" });
+  return new AdmissionControl({ redis, database, clock, shedding, paidAnswers, metrics, log, topupUrl: "none" });
 }
 
 /** A search under a key, by an organization with credit for one. */
@@ -115,4 +117,16 @@ test.each([
   const admitted = admission.admit({ ...search, caller: { ...search.caller, limits } });
   await expect(admitted).rejects.toMatchObject({ code: "unavailable", details: { reason: "balance_unreadable" } });
   expect(await redis.hkeys(suspectCopiesKey)).toContain(`${organizationId}|9`);
+});
+
+test.each([
+  { period: "day", renewsAt: "2030-02-01T00:00:00.000Z" },
+  { period: "month", renewsAt: "2030-02-01T00:00:00.000Z" },
+] as const)("a limit of a $period renews when its period ends by the clock of Redis", ({ period, renewsAt }) => {
+  const ahead = { nowMs: () => Date.UTC(2030, 0, 31, 23, 59, 59) };
+  const check = new CreditCheck({ redis, database, clock: ahead, topupUrl: "none" });
+  const limit = { scope: "organization", period } as const;
+  const shown = { window: { used: 0, leftMs: 0 }, limit, spentMils: 5, heldMils: 0, version: 1 };
+  const { details } = check.error({}, 5, { outcome: "spending_limit", ...shown });
+  expect(details).toMatchObject({ period, renewsAt });
 });

@@ -1,7 +1,8 @@
 import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
-import { spentIn } from "../../../shared/credits/limits.ts";
+import { renewalBehind, spentIn } from "../../../shared/credits/limits.ts";
 import type { PayerLimits } from "../../../shared/queue/search-job.ts";
 import { newId } from "../../../shared/ids.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
@@ -217,4 +218,14 @@ test("limits that are removed refuse nothing, and a limit of an unknown organiza
   expect((await charge(payer, 1)).refused).toEqual([]);
   expect(await changeLimits(service.database, "organization", newId("org"), { dayMils: 1 })).toBeUndefined();
   expect(await changeLimits(service.database, "token", newId("tok"), { dayMils: 1 })).toBeUndefined();
+});
+
+test.each([
+  { day: "2026-02-27", ends: { day: "2026-02-28", month: "2026-03-01" } },
+  { day: "2026-12-31", ends: { day: "2027-01-01", month: "2027-01-01" } },
+])("a limit that Postgres judged on $day renews when that day or its month ends", async ({ day, ends }) => {
+  const { rows } = await service.database.query("select spending_text($1, 5, 12) as spending", [day]);
+  const text = z.object({ spending: z.string() }).parse(rows[0]).spending;
+  for (const period of ["day", "month"] as const)
+    expect(renewalBehind(period, text)).toEqual(new Date(`${ends[period]}T00:00:00Z`));
 });

@@ -43,7 +43,13 @@ test.each(reasons)("$code has a message of its own for $reason", ({ code, reason
 });
 
 describe("the message of a 402 names what ran out", () => {
-  const shown = { priceMils: 5, spentMils: 498, heldMils: 0, topupUrl: "/billing", nowMs: Date.UTC(2026, 2, 1) };
+  const shown = {
+    priceMils: 5,
+    spentMils: 498,
+    heldMils: 0,
+    topupUrl: "/billing",
+    renewsAt: new Date(Date.UTC(2026, 2, 2)),
+  };
   const limits = {
     organization: { dayMils: 500, monthMils: 500 },
     token: { tokenId: "tok_a", dayMils: 500, monthMils: 500 },

@@ -1,0 +1,26 @@
+import { afterAll, expect, test } from "vitest";
+import { changeLimits } from "../../api/organizations/limits.ts";
+import { openUsage } from "../../api/read-usage.ts";
+import { callerWith } from "../harness/fixtures/caller.ts";
+import { createPayer } from "../harness/fixtures/payer.ts";
+import { openFreshDatabase } from "../harness/servers/open-database.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
+
+const { redis, close: closeRedis } = await openFreshRedis();
+const { database, close } = await openFreshDatabase();
+afterAll(() => Promise.all([closeRedis(), close()]));
+
+const clock = { nowMs: () => Date.UTC(2030, 0, 31, 23, 59, 59) };
+const readUsage = openUsage({ redis, database, clock });
+
+/** A caller whose organization has 100 mils and a daily limit. */
+async function limitedCaller() {
+  const organizationId = await createPayer(database, 100);
+  await changeLimits(database, "organization", organizationId, { dayMils: 50 });
+  return callerWith({ organizationId, limits: { organization: { dayMils: 50 } } });
+}
+
+test("a limit renews when its period ends by the clock of Redis, which decides what counts", async () => {
+  const usage = await readUsage(await limitedCaller());
+  expect(usage.limits).toMatchObject([{ period: "day", limitMils: 50, renewsAt: "2030-02-01T00:00:00.000Z" }]);
+});
