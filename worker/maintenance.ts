@@ -152,7 +152,9 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   };
   const notice = async () => {
     if (config.WEBHOOK_TARGETS === "none") return;
-    thresholdsAfter = await noticeLowBalances(context, { after: thresholdsAfter, limit: thresholdsPerRun });
+    const { after, errors } = await noticeLowBalances(context, { after: thresholdsAfter, limit: thresholdsPerRun });
+    thresholdsAfter = after;
+    if (errors.length > 0) throw errors[0];
   };
   return [
     { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },

@@ -93,7 +93,10 @@ const decisionRow = z.object({
 
 // Longer than a settlement takes. Waiting longer for a row would delay the other organizations of the batch.
 const lockWaitMs = 250;
-/** Behind the first argument of a function, evaluated before it is called: sets how long this statement waits for a lock. */
+/**
+ * Behind the first argument of a function, or of the key of a row: evaluated before the function is called or the row is locked, it
+ * sets how long this transaction waits for a lock from then on.
+ */
 export const waitingBriefly = `from set_config('lock_timeout', '${lockWaitMs}', true)`;
 const decideStatement = {
   name: "decide_searches",

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Config } from "../config.ts";
+import { waitingBriefly } from "../credits/ledger.ts";
 import { outlookOf, readPaceDays } from "../credits/outlook.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
@@ -44,18 +45,20 @@ export async function setThreshold(
 
 /** Each change is a transaction, and the leader has three seconds for a step. */
 const changesMax = 100;
+/** A row that is locked costs a quarter of a second or two. */
+const failuresMax = 3;
 
 const changedRow = rowOf({ organizationId: z.string(), isBelow: z.boolean(), wasBelow: z.boolean() });
 
 /**
  * Looks at one page of thresholds, behind the organization `after`, and records an event for each balance that came below
- * its threshold.
- * @returns the organization behind which the next page begins: empty after the last one.
+ * its threshold. An organization whose notice fails keeps none behind it from theirs; its own comes in a later round.
+ * @returns the organization behind which the next page begins, empty after the last one; and the errors of those that failed.
  */
 export async function noticeLowBalances(
   { database, config }: { database: Database; config: Pick<Config, "TOPUP_URL"> },
   { after, limit }: { after: string; limit: number },
-): Promise<string> {
+): Promise<{ after: string; errors: unknown[] }> {
   const { rows } = await database.query({
     name: "read_thresholds",
     text: `select t.organization_id, o.balance_mils < t.threshold_mils as is_below, t.below_since is not null as was_below
@@ -65,15 +68,18 @@ export async function noticeLowBalances(
     values: [after, limit],
   });
   const page = rows.map((row) => changedRow.parse(row));
+  const errors: unknown[] = [];
   let changes = 0;
   for (const { organizationId, isBelow, wasBelow } of page) {
     if (isBelow === wasBelow) continue;
-    if (isBelow) await recordCrossing(database, organizationId, config.TOPUP_URL);
-    else await armAgain(database, organizationId);
+    const changing = isBelow
+      ? recordCrossing(database, organizationId, config.TOPUP_URL)
+      : armAgain(database, organizationId);
+    await changing.catch((error: unknown) => errors.push(error));
     changes += 1;
-    if (changes === changesMax) return organizationId;
+    if (changes === changesMax || errors.length === failuresMax) return { after: organizationId, errors };
   }
-  return page.length === limit ? (page.at(-1)?.organizationId ?? "") : "";
+  return { after: page.length === limit ? (page.at(-1)?.organizationId ?? "") : "", errors };
 }
 
 const crossedRow = rowOf({ balanceMils: z.number(), thresholdMils: z.number() });
@@ -83,7 +89,8 @@ async function recordCrossing(database: Database, organizationId: string, topupU
   await inTransaction(database, async (transaction) => {
     const { rows } = await transaction.query(
       `update low_balance_thresholds t set below_since = now() from organizations o
-       where t.organization_id = $1 and o.id = $1 and t.below_since is null and o.balance_mils < t.threshold_mils
+       where t.organization_id = (select $1::text ${waitingBriefly}) and o.id = t.organization_id
+         and t.below_since is null and o.balance_mils < t.threshold_mils
        returning o.balance_mils, t.threshold_mils`,
       [organizationId],
     );
@@ -99,7 +106,7 @@ async function recordCrossing(database: Database, organizationId: string, topupU
 async function armAgain(database: Database, organizationId: string): Promise<void> {
   await database.query(
     `update low_balance_thresholds t set below_since = null from organizations o
-     where t.organization_id = $1 and o.id = $1 and o.balance_mils >= t.threshold_mils`,
+     where t.organization_id = (select $1::text ${waitingBriefly}) and o.id = t.organization_id and o.balance_mils >= t.threshold_mils`,
     [organizationId],
   );
 }

@@ -64,6 +64,22 @@ const endPauses = (organizationId: string) =>
     [organizationId],
   );
 
+test("an organization whose notice cannot be written keeps none behind it from theirs, and gets its own later", async () => {
+  const made = await Promise.all([organizationWithWebhook(), organizationWithWebhook()]);
+  const [locked, other] = made.toSorted((one, another) => (one.organizationId < another.organizationId ? -1 : 1));
+  if (!locked || !other) throw new Error("two were made");
+  await asOwner(service.databaseUrl, async (owner) => {
+    await owner.query("begin");
+    await owner.query("select from webhooks where organization_id = $1 for update", [locked.organizationId]);
+    for (const { organizationId } of [locked, other]) await setBelow(organizationId, 500);
+    await service.until(async () => other.receiver.received.length === 1);
+    expect(locked.receiver.received).toHaveLength(0);
+    await owner.query("commit");
+  });
+  await service.until(async () => locked.receiver.received.length === 1);
+  await Promise.all([locked.receiver.close(), other.receiver.close()]);
+});
+
 /** Side by side, because each waits for maintenance. */
 test.concurrent("a search that takes the balance below the threshold makes one event, and the next one comes after credit was added", async () => {
   const { organization, organizationId, receiver, secret } = await organizationWithWebhook();
