@@ -80,13 +80,20 @@ export async function claimPayments(database: Querying, limit: number): Promise<
   return rows.map((row) => claimedRow.parse(row));
 }
 
-/** Sets when a payment without an answer is looked at again. */
+const postponedRow = z.object({ postponed: z.boolean() });
+
+/**
+ * Sets when a payment without an answer is looked at again. @returns false if that is not for this attempt to say: another process
+ * has the payment, or the payer has changed the settings meanwhile.
+ */
 export async function postponePayment(
   database: Querying,
   { paymentId, attempts }: ClaimedPayment,
   pauseSeconds: number,
-): Promise<void> {
-  await database.query("select postpone_auto_topup($1, $2, $3)", [paymentId, attempts, pauseSeconds]);
+): Promise<boolean> {
+  const values = [paymentId, attempts, pauseSeconds, claimSeconds];
+  const { rows } = await database.query("select postpone_auto_topup($1, $2, $3, $4) as postponed", values);
+  return postponedRow.parse(rows[0]).postponed;
 }
 
 const listedRow = rowOf({

@@ -167,8 +167,9 @@ async function leaveOpen(context: AutoTopupContext, payment: ClaimedPayment, log
   const { organizationId, paymentId, attempts } = payment;
   metrics.autoTopups.inc({ outcome: "unanswered" });
   log.warn({ organizationId, paymentId, attempts, ...logFields }, "Stripe did not say whether a card was charged");
-  await postponePayment(database, payment, pauseAfter(attempts));
-  if (attempts < chargesMax || !(await pauseUnanswered(database, payment, config.TOPUP_URL))) return;
+  const isPostponed = await postponePayment(database, payment, pauseAfter(attempts));
+  if (!isPostponed || attempts < chargesMax) return;
+  if (!(await pauseUnanswered(database, payment, config.TOPUP_URL))) return;
   metrics.autoTopups.inc({ outcome: "paused" });
   log.error(
     { organizationId, paymentId, attempts },

@@ -134,11 +134,18 @@ create function claim_auto_topups(payments_max integer, claim_seconds integer) r
         and a.payment_method_id = p.payment_method_id)
 $$;
 
--- Sets when an open payment is next tried, unless another process has claimed it meanwhile.
-create function postpone_auto_topup(payment_id text, attempt integer, pause_seconds integer) returns void
+-- Sets when an open payment is next tried, unless another process has claimed it meanwhile, or the payer has changed the settings since
+-- it was claimed: then it is tried again when the claim ends. Returns whether it did.
+create function postpone_auto_topup(payment_id text, attempt integer, pause_seconds integer, claim_seconds integer) returns boolean
 language sql security definer set search_path = public, pg_temp as $$
-  update auto_topup_payments p set next_attempt_at = now() + make_interval(secs => pause_seconds)
-  where p.id = payment_id and p.state = 'open' and p.attempts = attempt
+  with postponed as (
+    update auto_topup_payments p set next_attempt_at = now() + make_interval(secs => pause_seconds)
+    where p.id = payment_id and p.state = 'open' and p.attempts = attempt
+      and not exists (select from auto_topups a where a.organization_id = p.organization_id
+        and a.next_payment_at > p.next_attempt_at - make_interval(secs => claim_seconds))
+    returning 1
+  )
+  select exists (select from postponed)
 $$;
 
 -- Has an open payment of hours ago looked at soon, because the payer has changed the settings. The two minutes are longer than an

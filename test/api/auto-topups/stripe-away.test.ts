@@ -1,3 +1,5 @@
+import type { ServerResponse } from "node:http";
+import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   endPauses,
@@ -7,6 +9,7 @@ import {
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { disconnect, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
@@ -158,6 +161,29 @@ test("a payment that had all its attempts gives way to a new one, soon after the
     { state: "paid" },
   ]);
   expect(payer.chargedAtStripe()).toEqual([10]);
+  expect(await payer.page()).not.toContain("Paused since");
+});
+
+test("a payer who switches on during the last attempt waits two minutes for the next one, and is not paused again", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  stub.away = disconnect;
+  await payer.switchOn();
+  await service.until(async () => (await pausesOf(organizationId))[0] === 1);
+  const held = Promise.withResolvers<ServerResponse>();
+  stub.away = held.resolve;
+  const sixth = "update auto_topup_payments set attempts = 6 where organization_id = $1";
+  await asOwner(service.databaseUrl, (owner) => owner.query(sixth, [organizationId]));
+  await endPauses(service, organizationId);
+  const response = await held.promise;
+  await payer.switchOn();
+  stub.away = disconnect;
+  response.destroy();
+  const unanswered = (line: Record<string, unknown>) =>
+    line["organizationId"] === organizationId && line["attempts"] === 7 && /did not say/.test(String(line["msg"]));
+  await service.until(async () => service.apis.some(({ lines }) => lines.some(unanswered)));
+  await setTimeout(500); // The pause was the last of three steps behind that line.
+  expect(await pausesOf(organizationId)).toEqual([]);
   expect(await payer.page()).not.toContain("Paused since");
 });
 
