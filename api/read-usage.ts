@@ -1,12 +1,10 @@
 import type { Request, Response } from "express";
-import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { RateWindow } from "../shared/credits/admit.ts";
 import { type CreditState, readUsage as readUsageInRedis } from "../shared/credits/holds.ts";
 import { storeBalance } from "../shared/credits/stored-balances.ts";
-import { type Credit, readCredit } from "../shared/credits/ledger.ts";
+import type { Credit } from "../shared/credits/ledger.ts";
 import { describeLimits, type LimitState, limitState, type PayerSpending, spentIn } from "../shared/credits/limits.ts";
-import type { Database } from "../shared/database/pool.ts";
 import { CallerError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { depthMax, organicPerPage } from "../shared/query/depth.ts";
@@ -14,7 +12,8 @@ import type { Caller } from "../shared/organizations/organizations.ts";
 import type { Context } from "../shared/process/context.ts";
 import type { Clock } from "../shared/redis/clock.ts";
 import { natural, optional } from "../shared/schema.ts";
-import { isDefect, orPostgresUnavailable } from "./datastore-unavailable.ts";
+import { readCurrentCredit } from "./current-credit.ts";
+import { isDefect } from "./datastore-unavailable.ts";
 import { RateLimited, unavailable } from "./errors.ts";
 import { sendJson, setRateLimitHeaders } from "./http/send-json.ts";
 import { requestScopeOf } from "./http/request-scope.ts";
@@ -49,6 +48,8 @@ export interface Usage {
   limits?: LimitState[];
 }
 
+type Stores = Pick<Context, "redis" | "database">;
+
 /** The same, with what counts against limits; 0 where there are none. */
 type Spent = Omit<Usage, "limits"> & { spent: PayerSpending };
 
@@ -60,31 +61,22 @@ type Spent = Omit<Usage, "limits"> & { spent: PayerSpending };
  */
 export type ReadUsage = (caller: Caller, counted?: boolean) => Promise<Usage>;
 
-export function openUsage({
-  redis,
-  database,
-  clock,
-}: Pick<Context, "redis" | "database"> & { clock: Pick<Clock, "nowMs"> }): ReadUsage {
+export function openUsage(parts: Stores & { clock: Pick<Clock, "nowMs"> }): ReadUsage {
   return async (caller, counted = false) => {
-    const { spent, ...usage } =
-      (await fromRedis(redis, database, caller, counted)) ?? (await fromPostgres(database, caller));
+    const { spent, ...usage } = (await fromRedis(parts, caller, counted)) ?? (await fromPostgres(parts, caller));
     const { limits } = caller;
-    return { ...usage, ...(limits && { limits: describeLimits(limits, spent, clock.nowMs()) }) };
+    return { ...usage, ...(limits && { limits: describeLimits(limits, spent, parts.clock.nowMs()) }) };
   };
 }
 
-async function fromRedis(
-  redis: Redis,
-  database: Database,
-  caller: Caller,
-  counted: boolean,
-): Promise<Spent | undefined> {
+async function fromRedis(stores: Stores, caller: Caller, counted: boolean): Promise<Spent | undefined> {
+  const { redis } = stores;
   const { organizationId, plan } = caller;
   const first = await unlessUnreachable(readUsageInRedis(redis, caller, counted));
   if (!first) return undefined;
   if (first.outcome === "limited") throw RateLimited.byPlan("window", plan, first.window);
   if (first.spent) return usageOf(first, first.spent);
-  const { balance, token } = await requireCredit(database, caller);
+  const { balance, token } = await requireCredit(stores, caller, first.version);
   const stored = storeBalance(redis, organizationId, balance, token && [token]);
   const second = await unlessUnreachable(stored.then(() => readUsageInRedis(redis, caller, true)));
   return second?.spent && usageOf(second, second.spent);
@@ -102,8 +94,8 @@ const usageOf = (
   spent: PayerSpending,
 ): Spent => ({ creditBalanceMils: availableMils, window, creditState, spent });
 
-async function fromPostgres(database: Database, caller: Caller): Promise<Spent> {
-  const { balance, token } = await requireCredit(database, caller);
+async function fromPostgres(stores: Stores, caller: Caller): Promise<Spent> {
+  const { balance, token } = await requireCredit(stores, caller, 0);
   const spentBy = (spending: string | undefined) => ({
     day: spending ? spentIn("day", spending) : 0,
     month: spending ? spentIn("month", spending) : 0,
@@ -113,8 +105,12 @@ async function fromPostgres(database: Database, caller: Caller): Promise<Spent> 
   return { creditBalanceMils: balance.balanceMils, window: undefined, creditState: undefined, spent };
 }
 
-async function requireCredit(database: Database, { organizationId, tokenId }: Caller): Promise<Credit> {
-  const credit = await orPostgresUnavailable(readCredit(database, organizationId, { tokenId }));
+async function requireCredit(
+  stores: Stores,
+  { organizationId, tokenId }: Caller,
+  seenVersion: number,
+): Promise<Credit> {
+  const credit = await readCurrentCredit(stores, organizationId, seenVersion, { tokenId });
   if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
   return credit;
 }

@@ -2,15 +2,15 @@ import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
 import { type LimitName, limitDetails, renewalAfter, spentIn } from "../../shared/credits/limits.ts";
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
-import { type Credit, readCredit } from "../../shared/credits/ledger.ts";
-import { suspectCopy } from "../../shared/credits/ledger-gaps.ts";
+import type { Credit } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Admission } from "../../shared/credits/admit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
-import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
+import { readCurrentCredit } from "../current-credit.ts";
+import { orRedisUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 
 // An organization without credit that keeps retrying costs one check per interval and process.
@@ -77,7 +77,7 @@ export class CreditCheck {
   }
 
   async #copy({ organizationId, tokenId, limits }: Payer & Pick<Caller, "limits">, version: number): Promise<void> {
-    const credit = await this.#readCredit(organizationId, version, { tokenId });
+    const credit = await readCurrentCredit(this.#parts, organizationId, version, { tokenId });
     if (!credit) throw new Error(`the organization ${organizationId} has disappeared`);
     // Limits that Postgres does not know any more: it was restored from the past. This process forgets them within 2 s.
     const isKnown = (!limits?.organization || credit.balance.spending) && (!limits?.token || credit.token);
@@ -131,24 +131,7 @@ export class CreditCheck {
         : listHoldsWithMils(redis, organizationId);
     const held = heldMils > 0 ? await orRedisUnavailable(list()) : none;
     if (held.heldMils < heldMils) return "outdated";
-    return this.#readCredit(organizationId, version, { tokenId, requestIds: held.requestIds });
-  }
-
-  /**
-   * Reads from Postgres what it has of an organization's credit, after Redis was seen with a version of it. An older one would not
-   * replace the copy: Postgres lost entries. The reconciler records the gap and deletes the copy in about a second.
-   * @throws {CallerError} `unavailable`
-   */
-  async #readCredit(
-    organizationId: string,
-    seenVersion: number,
-    of: { tokenId: string; requestIds?: string[] },
-  ): Promise<Credit | undefined> {
-    const { redis, database } = this.#parts;
-    const credit = await orPostgresUnavailable(readCredit(database, organizationId, of));
-    if (!credit || credit.balance.version >= seenVersion) return credit;
-    await orRedisUnavailable(suspectCopy(redis, organizationId, seenVersion, credit.balance));
-    throw unavailable("balance_unreadable");
+    return readCurrentCredit(this.#parts, organizationId, version, { tokenId, requestIds: held.requestIds });
   }
 
   async #store(organizationId: string, { balance, token }: Credit): Promise<void> {

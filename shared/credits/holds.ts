@@ -150,12 +150,13 @@ export async function readUsage(
     [plan.windowLimit, plan.windowSeconds * 1_000, tokenTaken ? "1" : "", ...limited],
   );
   const read = usageReply.parse(reply);
-  const [outcome, used, leftMs, availableMils] = read;
-  const state = { outcome, window: { used, leftMs }, availableMils };
-  if (read[0] !== "read") return { ...state, creditState: undefined, spent: undefined };
-  const [, , , , balanceMils, version, heldMils, searchesInFlight] = read;
+  const [outcome, used, leftMs] = read;
+  const state = { outcome, window: { used, leftMs } };
+  if (read[0] !== "read")
+    return { ...state, availableMils: 0, version: read[3], creditState: undefined, spent: undefined };
+  const [, , , availableMils, balanceMils, version, heldMils, searchesInFlight] = read;
   const creditState: CreditState = { balanceMils, version, heldMils, searchesInFlight };
-  return { ...state, creditState, spent: readSpent(heldMils, read.slice(8)) };
+  return { ...state, availableMils, version, creditState, spent: readSpent(heldMils, read.slice(8)) };
 }
 
 /** @param amounts of the organization's day and month, of the token's day and month, and held by the token. */

@@ -2,10 +2,11 @@
 -- KEYS: balance, holds, window, limited tokens.
 -- ARGV: 1 window limit, 2 window ms, 3 '1' if the request was counted before (a second read, after a missing balance was
 --   stored), 4 '1' if the organization has limits, 5 the token if it has limits, otherwise ''.
--- Returns {outcome, requests in the window, ms to its end, mils left to spend, …}:
---   read: balance, its version, mils held, searches that hold them, then what the organization and the token spent today and
+-- Returns {outcome, requests in the window, ms to its end, …}:
+--   read: mils left to spend, balance, its version, mils held, searches that hold them, then what the organization and the token spent today and
 --     in this month, and the mils held by the token (false without limits)
---   limited, balance_missing: nothing more
+--   balance_missing: version of the balance (0 without one), whose spending is missing
+--   limited: 0
 local used, leftMs = readWindow(KEYS[3], tonumber(ARGV[2]))
 if ARGV[3] ~= '1' then
   if used >= tonumber(ARGV[1]) then return {'limited', used, leftMs, 0} end
@@ -17,13 +18,13 @@ if not balance then return {'balance_missing', used, leftMs, 0} end
 local version, dayMils, monthMils
 if ARGV[4] == '1' then
   version, dayMils, monthMils = readSpending(copy[3])
-  if version ~= copy[2] then return {'balance_missing', used, leftMs, 0} end
+  if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end
 end
 local ofToken, tokenDayMils, tokenMonthMils, tokenHeld
 if ARGV[5] ~= '' then
   local kept = redis.call('HMGET', KEYS[4], ARGV[5], 'held:' .. ARGV[5])
   ofToken, tokenDayMils, tokenMonthMils = readSpending(kept[1])
-  if not ofToken then return {'balance_missing', used, leftMs, 0} end
+  if not ofToken then return {'balance_missing', used, leftMs, copy[2]} end
   tokenHeld = kept[2] or 0
 end
 local held = redis.call('HGET', KEYS[2], 'held')

@@ -59,13 +59,16 @@ export const usage = steps(
     const outcome = limited ? "limited" : knowsSpending(redisModel, limits) ? "read" : "balance_missing";
     const heldMils = heldMilsOf(redisModel);
     const availableMils = outcome === "read" ? Math.max(0, (balance?.balanceMils ?? 0) - heldMils) : 0;
-    const { window, creditState, spent, ...answer } = await readUsage(
-      real.redis,
-      { organizationId: id, plan, limits },
-      tokenTaken,
-    );
+    const {
+      window,
+      creditState,
+      spent,
+      version: seen,
+      ...answer
+    } = await readUsage(real.redis, { organizationId: id, plan, limits }, tokenTaken);
     real.met(`usage: ${answer.outcome}`);
     deepStrictEqual({ ...answer, used: window.used }, { outcome, availableMils, used: redisModel.used });
+    deepStrictEqual(seen, limited ? 0 : (balance?.version ?? 0));
     if (outcome !== "read") return deepStrictEqual([creditState, spent], [undefined, undefined]);
     const { balanceMils, version } = balance ?? {};
     deepStrictEqual(creditState, { balanceMils, version, heldMils, searchesInFlight: holds.size });
