@@ -96,7 +96,10 @@ export function runPlayground(account: AccountHandlers, parts: PlaygroundParts &
       if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
       const searches = await sessionSearches.read(asked);
       const look = { hasFocus: false, isOpen: issuesIn(error.details).some(({ path }) => !unfolded.includes(path)) };
-      const shown = view(caller, { ...page, look, outcome: errorView(scope.requestId, error, caller), searches });
+      const outcome = errorView(scope.requestId, error, caller);
+      // The search may be charged although its answer did not come: to search again is to repeat it.
+      const key = errors[error.code].retry ? form.get("key") : null;
+      const shown = view(caller, { ...page, look, outcome, searches, key });
       account.send(asked, errors[error.code].status, shown);
     }
   };
@@ -134,14 +137,16 @@ interface Shown {
   address: string;
   outcome: Outcome;
   searches: readonly SessionSearch[];
+  /** The key of the search that the form repeats. */
+  key?: string | null;
 }
 
-function view({ organizationId, plan }: Caller, { typed, look, address, outcome, searches }: Shown): AccountView {
+function view({ organizationId, plan }: Caller, { typed, look, address, outcome, searches, key }: Shown): AccountView {
   const depth = Number(typed.get("depth")) || organicPerPage;
   const perPage = plan.pricePerPageMils ?? 0;
   const body = html`<div class="playground">
 <form id="search" class="panel" method="post" action="/playground/search">${organizationField(organizationId)}
-<input type="hidden" name="key" value="${newId("req")}">
+<input type="hidden" name="key" value="${key ?? newId("req")}">
 ${searchFields(typed, plan, look)}
 <div class="below"><p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
 <p class="pending"><span id="pending" role="status"></span> <span id="elapsed" aria-hidden="true"></span> <button type="button" id="cancel" class="plain" hidden>Cancel</button></p></div>

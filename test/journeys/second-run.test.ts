@@ -6,6 +6,7 @@ import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
+import { signIn } from "../harness/clients/page-visitor.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { Service } from "../harness/processes/service.ts";
 import { refusal, startSerperStub } from "../harness/stubs/serper-stub.ts";
@@ -102,6 +103,27 @@ test("a search under a key that an earlier run charged never says that nothing w
 
   expect(await search).toMatchObject({ status: 504, body: { error: { code: "engine_timeout" } } });
   expect(await service.search(token, query, { key: "k" })).toMatchObject({ status: 200, body: { results: [] } });
+  const ledger = await service.ledgerOf(organizationId);
+  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+});
+
+test("a search of the playground that was charged without an answer is not paid again when the person searches again", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 100 });
+  const person = await signIn(service, { token });
+  const release = stub.hold(refusal(403, "Unauthorized."));
+  const fields = { organization: organizationId, keyword: "lost on a page" };
+  const search = person.post("/playground/search", { ...fields, key: "form-1" });
+  const job = searchJob.parse((await runningJob(fields.keyword)).data);
+  const answer = await compressAnswer(Buffer.from(JSON.stringify({ requestId: job.requestId, results: [] })));
+  await decideSettlements(service.database, [
+    chargeOf(organizationId, { requestId: job.requestId, key: job.key, answer }),
+  ]);
+  release();
+
+  const { status, text } = await search;
+  expect(status).toBe(504);
+  const [, key = ""] = /name="key" value="([^"]*)"/.exec(text) ?? [];
+  expect(await person.post("/playground/search", { ...fields, key })).toMatchObject({ status: 200 });
   const ledger = await service.ledgerOf(organizationId);
   expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge"]);
 });
