@@ -140,7 +140,8 @@ async function loadPage(address, request, focused) {
 /** @param address of the page; undefined if the form has no page of its own, so that the address stays. */
 function showPage(page, response, address) {
   const [old, made] = [document, page].map((from) => from.querySelector(".frame") ?? from.querySelector("main"));
-  offerCopies(made); // Throws where the answer is no page of the account: then this one stays, with its updates.
+  if (!made) throw new Error("The answer is no page of the account.");
+  offerCopies(made);
   source?.close();
   newSections.clear();
   old.replaceWith(made);

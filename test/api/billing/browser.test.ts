@@ -151,6 +151,21 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByLabel("Threshold in US dollars").inputValue()).toBe("5");
   });
 
+  test("if a proxy answers a form with a page of its own, the page stays and says so, also over plain http", async () => {
+    const person = await openPage();
+    const { page } = person;
+    // A browser has it over https only.
+    await page.addInitScript("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+    await signIn(person, await service.organization());
+    await page.goto(`${url}/billing/settings`);
+    const answer = { status: 503, contentType: "text/html", body: "<html><body>no server" };
+    await page.route("**/billing/settings/low-balance", (route) => route.fulfill(answer));
+    await page.getByLabel("Threshold in US dollars").fill("5");
+    await page.getByLabel("Threshold in US dollars").press("Enter");
+    await page.getByRole("alert").filter({ hasText: "The service did not answer" }).waitFor();
+    expect(await page.getByLabel("Threshold in US dollars").inputValue()).toBe("5");
+  });
+
   test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
     const person = await openPage();
     const organization = await organizationWithAMonth();
