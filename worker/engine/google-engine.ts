@@ -80,8 +80,8 @@ export function openGoogleEngine(options: {
 }): GoogleEngine {
   const { config, metrics, log, locations } = options;
   const locate = openLocate(locations, log);
-  const http = openProviderHttp();
   const providers = options.providers ?? openProviders(config);
+  const http = openProviderHttp({ providers: providers.length });
   const clients = providers.map((provider) => new ProviderClient(provider, { http, metrics, log }));
   const hedgeAfterMs = config.SERP_HEDGE_AFTER_MS;
   return {

@@ -6,7 +6,7 @@ import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../p
 const connectTimeoutMs = 5_000;
 /** A page of results has some ten kilobytes, a hundred results with all their details half a megabyte. */
 const pageBytesMax = 4 * 1024 * 1024;
-/** Larger bodies of a provider are read a few at a time: one for each running call would not fit into memory. */
+/** Larger bodies are read a few at a time: one for each running call would not fit into memory. */
 const usualBodyBytes = 128 * 1024;
 const largeBodiesMax = 8;
 const idleConnectionMsMax = 30_000;
@@ -36,8 +36,9 @@ export type ProviderHttp = {
  * call needs one connection, and the bulkhead of the provider bounds the calls. A wait for a connection would count as the
  * provider's time.
  * @param options.bodyBytesMax the largest answer that is read.
+ * @param options.providers how many share the large bodies. None waits for a slow body of another.
  */
-export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): ProviderHttp {
+export function openProviderHttp({ bodyBytesMax = pageBytesMax, providers = 1 } = {}): ProviderHttp {
   const agent = new Agent({
     connect: { timeout: connectTimeoutMs },
     keepAliveTimeout: idleConnectionMsMax,
@@ -60,7 +61,7 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax } = {}): Provider
   };
   const transports = new Map<string, Transport>();
   const transportTo = (name: string) => {
-    const transport = transports.get(name) ?? overHttp(new Turns(largeBodiesMax));
+    const transport = transports.get(name) ?? overHttp(new Turns(Math.ceil(largeBodiesMax / providers)));
     transports.set(name, transport);
     return transport;
   };

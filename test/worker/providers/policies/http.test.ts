@@ -46,9 +46,11 @@ test("no call waits for a connection, however many run", async () => {
   expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
 });
 
+const large = `"${"x".repeat(300_000)}"`;
+const slowly: Reply = (_, response) => void response.writeHead(200).write(large.slice(0, 200_000));
+
 test("large bodies that one provider sends slowly keep no body of another waiting", async () => {
-  const large = `"${"x".repeat(300_000)}"`;
-  stub.otherwise = (_, response) => void response.writeHead(200).write(large.slice(0, 200_000));
+  stub.otherwise = slowly;
   const stop = new AbortController();
   const slow = Array.from({ length: 20 }, () => send({ stop }));
   await eventually(async () => stub.requests.length === slow.length);
@@ -56,6 +58,20 @@ test("large bodies that one provider sends slowly keep no body of another waitin
   expect(await send({ provider: { ...overHttp, name: "serper" } })).toMatchObject({ body: large });
   stop.abort();
   await Promise.all(slow);
+});
+
+test("of two providers each reads half as many large bodies at once", async () => {
+  await http.close();
+  http = openProviderHttp({ providers: 2 });
+  stub.otherwise = slowly;
+  const stop = new AbortController();
+  const slow = Array.from({ length: 4 }, () => send({ stop }));
+  await eventually(async () => stub.requests.length === slow.length);
+  stub.otherwise = raw(200, large);
+  await eventually(async () => "failure" in (await send({ timeoutMs: 200 })));
+  stop.abort();
+  await Promise.all(slow);
+  expect(await send()).toMatchObject({ body: large });
 });
 
 test.each([200, 403, 429, 500])("an answer with status %d is returned, with headers and body", async (status) => {
