@@ -66,7 +66,8 @@ export const otherPages = [{ path: "/docs", label: "Reference" }] as const;
 /** The page of an account that a view belongs to. */
 type AccountPath = (typeof accountPages)[number]["path"];
 
-const searchPages = new Set<AccountPath>(["/billing/searches", "/playground"]);
+/** The pages that a session opens whose token may only search. */
+export const searchPages: ReadonlySet<AccountPath> = new Set(["/billing/searches", "/playground"]);
 
 function navigation(current: AccountPath, { hasAccount }: AccountHolder): Html {
   const link = ({ path, label }: { path: string; label: string }) =>

@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
-import { accountPages, narrowPage, otherPages } from "./account-frame.ts";
+import { accountPages, narrowPage, otherPages, searchPages } from "./account-frame.ts";
 import { onlySearches, scopeMissing } from "../session/sign-in.ts";
 import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
@@ -20,11 +20,12 @@ export const wantsErrorPage = ({ path, method, headers }: Request, { code }: Cal
 // A person needs some seconds to read the page, and a service that recovers must not be flooded with reloads.
 const reloadAfterSecondsMin = 5;
 
-/** Where a person goes on. The session of a token that may only search opens the playground alone. */
-const wayOn = ({ path }: Request) =>
-  path.startsWith("/playground")
-    ? { path: "/playground", label: "Go to the playground" }
-    : { path: "/billing", label: "Go to your account" };
+/** Where a person goes on. The session of a token that may only search opens no other page than the first two. */
+function wayOn({ path }: Request) {
+  if (path.startsWith("/playground")) return { path: "/playground", label: "Go to the playground" };
+  if (path.startsWith("/billing/searches")) return { path: "/billing/searches", label: "Go to your searches" };
+  return { path: "/billing", label: "Go to your account" };
+}
 
 type Message = [title: string, text: string];
 
@@ -97,6 +98,7 @@ export function sendErrorPage(
   const [title, text] = isPayment ? paymentMessage(error) : messageOf(error);
   const isUnknown = error.code === "not_found" && error.details.reason === undefined;
   const next = wayOn(request);
+  const pagesThere = accountPages.filter(({ path }) => next.path === "/billing" || searchPages.has(path));
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
@@ -104,7 +106,7 @@ export function sendErrorPage(
       brand,
       html`<h1>${title}</h1>
 <p>${text}${reloads && " This page reloads automatically."}</p>
-${isUnknown && html`<ul>${[...accountPages, ...otherPages].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
+${isUnknown && html`<ul>${[...pagesThere, ...otherPages].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
 <p><a class="button" href="${next.path}">${next.label}</a></p>
 <p class="aside">Request <code>${requestScopeOf(response).requestId}</code></p>`,
     ),

@@ -114,5 +114,11 @@ test("it searches in the playground, and after an error is not led to pages that
     keyword: "tea",
   });
   expect(refused.status).toBe(402);
-  for (const { text } of [wrong, refused]) expect(text).not.toContain('href="/billing"');
+  const missing = await visitor.get(`/billing/searches/${newId("req")}`);
+  expect(missing.status).toBe(404);
+  expect(missing.text).toContain('href="/billing/searches">Go to your searches');
+  for (const { text } of [wrong, refused, missing]) {
+    expect(text).not.toContain('href="/billing"');
+    expect(text).not.toContain('href="/billing/tokens"');
+  }
 });
