@@ -197,13 +197,15 @@ sys.path.insert(0, sys.argv[1])
 from serpmill import Serpmill, SerpmillError
 from serpmill.call import Cancellation
 
-client = Serpmill("smk_a", "http://127.0.0.1:1")
+Serpmill("smk_a", "https://bücher.example")
+client = Serpmill("smk_a", "http://127.0.0.1:1/\\r\\n")
 cancellation = Cancellation()
 cancellation.cancel()
 for attempt in (
     lambda: Serpmill("smk_a", "https://caller:secret@a.example"),
     lambda: Serpmill("smk_a", "http://a.example:99999"),
     lambda: Serpmill("smk_a", "http://a.example/a path"),
+    lambda: Serpmill("smk_a", "http://a..example"),
     lambda: client.search({"keyword": "a"}, idempotency_key="two words"),
     lambda: client.search({"keyword": "a"}, idempotency_key=""),
     lambda: client.search_many([], in_flight_max=0),
@@ -223,6 +225,7 @@ test.skipIf(withoutPython !== "")(
   async () => {
     const { stdout } = await runPython(refused, source);
     expect(stdout.trimEnd().split("\n")).toEqual([
+      "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",

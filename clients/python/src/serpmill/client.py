@@ -40,7 +40,8 @@ class Serpmill:
         max_retries: int = _max_retries_default,
     ) -> None:
         token = token or os.environ.get("SERPMILL_TOKEN", "")
-        base_url = base_url or os.environ.get("SERPMILL_URL", "")
+        # A file of settings may end its lines with CRLF.
+        base_url = (base_url or os.environ.get("SERPMILL_URL", "")).strip()
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
         if not _is_address(base_url):
@@ -166,8 +167,7 @@ def _is_address(text: str) -> bool:
     try:
         address = urlsplit(text)
         is_http = address.scheme in ("http", "https")
-        is_host = bool(address.hostname) and address.port != 0
-        # No "@", "?" or "#", no blank, and ASCII alone.
-        return is_http and is_host and bool(re.fullmatch(r"[!-~]+", text)) and not re.search("[@?#]", text)
-    except ValueError:  # For example from `port`, above 65535.
+        is_host = bool((address.hostname or "").encode("idna")) and address.port != 0
+        return is_http and is_host and address.path.isascii() and text.isprintable() and not re.search("[ @?#]", text)
+    except ValueError:  # For example from `port`, above 65535, or from a host that no name can be.
         return False
