@@ -105,7 +105,8 @@ export const domainList = readUpTo(
   domainsMax,
   z
     .array(z.string().regex(/^[^\s()":]{1,253}$/, "Expected a domain."), "Expected a list of domains.")
-    .max(domainsMax, `Expected at most ${domainsMax} domains.`)
+    // Not `max`, which would also count the characters of a text.
+    .refine(({ length }) => length <= domainsMax, `Expected at most ${domainsMax} domains.`)
     .nullish()
     .transform((domains) => domains ?? []),
 );

@@ -17,6 +17,8 @@ import {
 /** What a client of version 1 always sends: it wants no format of the pages. */
 const wantsNoFormat = (options: unknown) => z.object({ formats: z.tuple([]).optional() }).safeParse(options).success;
 
+/** The web, news and images. */
+const sourcesMax = 3;
 const webOnly = "This door searches the web only: expected web.";
 
 /** The search of Firecrawl, versions 1 and 2. It scrapes nothing. */
@@ -33,10 +35,10 @@ export const firecrawl: Door = {
       includeDomains: domainList,
       excludeDomains: domainList,
       sources: readUpTo(
-        1,
+        sourcesMax,
         z
           .array(z.union([z.literal("web"), z.object({ type: z.literal("web") })], webOnly), webOnly)
-          .max(1, webOnly)
+          .refine(({ length }) => length <= sourcesMax, webOnly)
           .nullish(),
       ),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),

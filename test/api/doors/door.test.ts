@@ -57,13 +57,23 @@ test.each([
   expect(locationIn(location, country)).toBe(expected);
 });
 
+const issuesOf = (fields: object) => firecrawl.fields.safeParse({ query: "a", ...fields }).error?.issues ?? [];
+
 test("a door reads no more domains, sources or characters of a place than it accepts", () => {
   const many = (element: unknown) => Array.from({ length: 5_000 }, () => element);
-  const issuesOf = (fields: object) => firecrawl.fields.safeParse({ query: "a", ...fields }).error?.issues ?? [];
   expect(issuesOf({ includeDomains: many("a.example") })).toMatchObject([{ message: "Expected at most 300 domains." }]);
-  expect(issuesOf({ sources: many("news") }).length).toBeLessThan(4);
-  expect(issuesOf({ sources: ["web", "web", "news"] })).not.toEqual([]);
+  expect(issuesOf({ sources: many("news") }).length).toBeLessThan(5);
+  expect(issuesOf({ sources: many("web") })).toHaveLength(1);
+  expect(issuesOf({ sources: ["web", "web", "news"] })).toHaveLength(1);
+  expect(issuesOf({ sources: ["web", { type: "web" }] })).toEqual([]);
   expect(locationIn("London".padEnd(256, "n"), "uk")).not.toContain("uk");
+});
+
+test("a text in place of a list is refused once, however long it is", () => {
+  expect(issuesOf({ sources: "the web" })).toMatchObject([
+    { message: "This door searches the web only: expected web." },
+  ]);
+  expect(issuesOf({ includeDomains: "a".repeat(301) })).toMatchObject([{ message: "Expected a list of domains." }]);
 });
 
 /** The search that Serper's door makes of a client's fields. */
