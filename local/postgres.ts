@@ -107,6 +107,7 @@ async function openDatabase({ folder }: PostgresInstall, port: number): Promise<
   const password = await readFile(join(folder, "password"), "utf8");
   const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   const client = new Client({ connectionString: urlOf("postgres") });
+  client.on("error", () => undefined); // What waits for the client gets the error of a lost connection too.
   await client.connect();
   try {
     const { rowCount } = await client.query("select from pg_database where datname = $1", [databaseName]);

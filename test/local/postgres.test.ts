@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startPostgres } from "../../local/postgres.ts";
 import type { LocalServer, LocalServerOptions } from "../../local/local-server.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 
 let initialised: string; // A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb.
@@ -110,6 +111,29 @@ test("the error of a Postgres that cannot start has the end of its log", async (
   await first.stop();
   await writeFile(join(first.folder, "data", "postgresql.conf"), "no_such_setting = on\n");
   await expect(startPostgres({ folder })).rejects.toThrow("no_such_setting");
+});
+
+test("a private Postgres that dies while its database is created is a failed start", async () => {
+  const folder = await initialisedFolder();
+  const settings = join(folder, "data", "postgresql.conf");
+  await appendFile(settings, "max_prepared_transactions = 1\n");
+  const first = await start({ folder });
+  const owner = { url: new URL("/postgres", first.url).href };
+  await ask(owner, "drop database serpmill");
+  // A prepared transaction keeps its lock across the restart, so that the database is not created before the kill.
+  const holder = new Client({ connectionString: owner.url });
+  await holder.connect();
+  await holder.query("begin; lock pg_database in exclusive mode; prepare transaction 'held'");
+  await holder.end();
+  await first.stop();
+  const second = startPostgres({ folder, port: first.port });
+  let creator: unknown;
+  await eventually(async () => {
+    creator = await ask(owner, "select pid from pg_stat_activity where query like 'create database%'");
+    return creator !== undefined;
+  });
+  process.kill(Number(creator), "SIGKILL");
+  await expect(second).rejects.toThrow("Connection terminated");
 });
 
 async function start(options: LocalServerOptions): Promise<LocalServer> {
