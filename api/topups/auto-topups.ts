@@ -127,9 +127,8 @@ async function makePayment(context: AutoTopupContext, stripe: Stripe, payment: C
     case "refunded":
       log.warn({ organizationId, paymentId, ...answer }, "a payment was refunded at Stripe before it was credited");
       return recordNotCharged(database, payment, "refunded", answer.paymentIntentId);
-    case "absent":
     case "unknown":
-      return leaveOpen(context, payment, "logFields" in answer ? answer.logFields : {});
+      return leaveOpen(context, payment, answer.logFields);
   }
 }
 

@@ -20,14 +20,12 @@ const intentsMax = 100;
  * What Stripe says about a payment.
  * - `paid`: with the PaymentIntent; `refunded`: it was paid, and the operator has paid it back since.
  * - `declined`: not charged, and it never will be.
- * - `absent`: Stripe knows of no such payment.
  * - `unknown`: no answer, or one that does not say whether the card was charged, or the bank has not decided yet.
  */
-export type ChargeAnswer =
+type ChargeAnswer =
   | { answer: "paid"; intent: unknown }
   | { answer: "refunded"; paymentIntentId: string }
   | ({ answer: "declined" } & Failure)
-  | { answer: "absent" }
   | { answer: "unknown"; logFields: object };
 
 /** Charges the card. Stripe makes one payment for all calls with the same payment, for at least 24 hours. */
@@ -58,8 +56,12 @@ export async function chargeCard(stripe: Stripe, payment: ClaimedPayment): Promi
 /**
  * Asks Stripe for a payment that may have been made. It does not repeat the call under the Idempotency-Key: Stripe forgets keys,
  * repeats an error 500 under a key, and would charge a card that was not charged yet.
+ * @returns `absent` if Stripe knows of no such payment.
  */
-export async function findCharge(stripe: Stripe, payment: ClaimedPayment): Promise<ChargeAnswer> {
+export async function findCharge(
+  stripe: Stripe,
+  payment: ClaimedPayment,
+): Promise<ChargeAnswer | { answer: "absent" }> {
   try {
     const since = Math.floor(payment.askedAt.getTime() / 1_000) - clockSkewSeconds;
     const { data } = await stripe.paymentIntents.list(
