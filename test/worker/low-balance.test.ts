@@ -158,7 +158,7 @@ test("a receiver that wants no more events (410) gets none of this event", async
   await receiver.close();
 });
 
-test("after a new secret, events are also signed with the old one for its day, however often that happens", async () => {
+test("after a new secret, events are also signed with the old one for its day, however often that happens, and an ended one is deleted", async () => {
   const { organizationId, receiver, secret } = await organizationWithWebhook();
   const { database } = service;
   const replace = () => inTransaction(database, (transaction) => replaceSecret(transaction, organizationId));
@@ -174,6 +174,10 @@ test("after a new secret, events are also signed with the old one for its day, h
   const [, second] = receiver.received;
   for (const each of secrets.slice(1)) expect(second && verified(second, each)).toBeTruthy();
   expect(() => second && verified(second, secret)).toThrow();
+  await replace();
+  const old = "select secret from webhook_old_secrets where organization_id = $1 order by ends_at";
+  const { rows } = await database.query(old, [organizationId]);
+  expect(rows.map((row) => row.secret)).toEqual(secrets.slice(1));
   await receiver.close();
 });
 
