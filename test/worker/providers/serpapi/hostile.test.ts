@@ -1,5 +1,8 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
+import { Row } from "../../../../worker/providers/serpapi/fields.ts";
 import { result } from "../../../../shared/results.ts";
 import {
   partsWithEveryElement,
@@ -114,6 +117,21 @@ describe("a hostile answer of SerpApi", () => {
       expect(performance.now() - start).toBeLessThan(5_000);
     },
   );
+
+  test("with megabytes of names leaves none of them in memory", () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const heldBytes = () => {
+      // What the first one finds may be freed by the second one only.
+      collectGarbage();
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = heldBytes();
+    for (let megabytes = 1; megabytes <= 50; megabytes += 1)
+      new Row(JSON.parse(`{"${`${megabytes}`.padEnd(1_000_000, "x")}": "a"}`)).rest();
+    expect(heldBytes() - before).toBeLessThan(25_000_000);
+  });
 });
 
 /** The part replaced by an unexpected value, or with that value in each field of the object or of the first member of the list. */
