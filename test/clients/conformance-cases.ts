@@ -3,10 +3,10 @@ import { promisify } from "node:util";
 import { expect } from "vitest";
 import { z } from "zod";
 import { readSource } from "../harness/assertions/sources.ts";
-import { startFaultyProxy } from "../harness/servers/faulty-proxy.ts";
+import { type Arrival, startFaultyProxy } from "../harness/servers/faulty-proxy.ts";
 import type { Service } from "../harness/processes/service.ts";
 
-/** Runs the cases of `clients/conformance.json` with the driver of a client, which makes one call and prints how it ended. */
+/** Runs the cases of `clients/conformance.json` with the driver of a client, which makes their calls and prints how they ended. */
 
 /** One case waits for the search deadline. A shorter one would end searches of the others on a busy machine. */
 export const searchDeadlineMs = 10_000;
@@ -67,32 +67,56 @@ const outcome = z.object({
   fetched: z.boolean().nullish(),
 });
 
-async function runCase(service: Service, [program = "", ...args]: readonly string[], one: Case) {
-  const { token, organizationId } = await service.organization({ creditMils: one.creditMils });
+interface Ended {
+  outcome: z.infer<typeof outcome>;
+  arrivals: Arrival[];
+  organizationId: string;
+}
+
+/** Makes the calls of all cases at once. Cases that shift the clock have a process of their own: it has one clock. */
+export async function runCases(service: Service, driver: readonly string[]): Promise<ReadonlyMap<Case, Ended>> {
+  const groups = Map.groupBy(cases, ({ clockJumpMs }) => clockJumpMs);
+  const ended = await Promise.all([...groups].map(([jumpMs, group]) => runTogether(service, driver, jumpMs, group)));
+  return new Map(ended.flat());
+}
+
+async function runTogether(service: Service, driver: readonly string[], clockJumpMs: number, group: readonly Case[]) {
   const api = service.apis[0]?.url ?? "";
-  const proxy = await startFaultyProxy(api, one.faults, one.always);
+  const opened = await Promise.all(
+    group.map(async (one) => ({
+      one,
+      ...(await service.organization({ creditMils: one.creditMils })),
+      proxy: await startFaultyProxy(api, one.faults, one.always),
+    })),
+  );
+  const tasks = opened.map(({ one: { call, count, keyword, options, expect: wanted }, token, proxy }) => ({
+    call,
+    options: { deadlineMs: deadlineMsDefault, ...options, token, baseURL: proxy.url },
+    request: { keyword },
+    requests: Array.from({ length: count }, (_, at) => ({ keyword: `${keyword} ${at}` })),
+    ...(wanted.fetch && { api }),
+  }));
+  const [program, ...args] = [...driver, JSON.stringify(tasks), String(clockJumpMs)];
   try {
-    const { call, count, keyword, clockJumpMs } = one;
-    const options = { deadlineMs: deadlineMsDefault, ...one.options, token, baseURL: proxy.url };
-    const task = JSON.stringify({ options, call, count, keyword, clockJumpMs });
-    const command = [...args, task, ...(one.expect.fetch ? [api] : [])];
-    const { stdout } = await promisify(execFile)(program, command, {
-      timeout: 2 * deadlineMsDefault,
+    const { stdout } = await promisify(execFile)(program, args, { timeout: 2 * deadlineMsDefault });
+    const outcomes = z.array(outcome).length(group.length).parse(JSON.parse(stdout));
+    return opened.map(({ one, proxy: { arrivals }, organizationId }, index): [Case, Ended] => {
+      return [one, { outcome: outcomes[index] ?? { answers: 0 }, arrivals, organizationId }];
     });
-    return { ended: outcome.parse(JSON.parse(stdout)), arrivals: proxy.arrivals, organizationId };
   } finally {
-    await proxy.close();
+    await Promise.all(opened.map(({ proxy }) => proxy.close()));
   }
 }
 
 /**
- * Runs a case, and expects the calls and the error that it names.
+ * Expects the calls and the error that a case names.
  * @returns the searches charged, and the requests that the runtime sent by itself, which the client does not count.
  */
-export async function endOf(service: Service, driver: readonly string[], one: Case) {
-  const { ended, arrivals, organizationId } = await runCase(service, driver, one);
+export async function endOf(service: Service, one: Case, ended: Ended | undefined) {
+  if (!ended) throw new Error("the case was not run");
+  const { outcome: told, arrivals, organizationId } = ended;
   const { requests, error, isReplay, mayBeCharged, fetch, pauseMsMin } = one.expect;
-  expect(ended).toMatchObject({
+  expect(told).toMatchObject({
     answers: error === undefined ? one.count : 0,
     ...(isReplay !== undefined && { isReplay }),
     ...(error !== undefined && { error, mayBeCharged }),
@@ -101,12 +125,12 @@ export async function endOf(service: Service, driver: readonly string[], one: Ca
   expect(arrivals).toHaveLength(requests ?? arrivals.length);
   const keys = [...new Set(arrivals.map(({ key }) => key))];
   expect(keys).toHaveLength(one.call === "usage" ? 1 : one.count);
-  expect(ended.key ?? keys[0]).toBe(keys[0]);
+  expect(told.key ?? keys[0]).toBe(keys[0]);
   const [first = 0, second = Infinity] = arrivals.map(({ atMs }) => atMs);
   expect(second - first).toBeGreaterThanOrEqual(pauseMsMin);
   const { deadlineMs = deadlineMsDefault } = one.options;
   expect(arrivals.filter(({ atMs }) => atMs - first > deadlineMs + arrivalMsMax)).toEqual([]);
 
   const charges = (await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge").length;
-  return { charges, uncounted: arrivals.length - (ended.attempts ?? arrivals.length) };
+  return { charges, uncounted: arrivals.length - (told.attempts ?? arrivals.length) };
 }

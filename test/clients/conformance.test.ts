@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { Service } from "../harness/processes/service.ts";
-import { cases, endOf, searchDeadlineMs } from "./conformance-cases.ts";
+import { cases, endOf, runCases, searchDeadlineMs } from "./conformance-cases.ts";
 
 /** All clients keep the promises of `clients/conformance.json`, against a real API behind a proxy that does the faults. */
 
@@ -22,8 +22,13 @@ const ready = Object.entries(drivers).map(([name, driver]) => {
 });
 
 describe.each(ready)("the $name client", ({ driver, isSkipped }) => {
-  test.skipIf(isSkipped).concurrent.each(cases)("$promise", async (one) => {
-    expect(await endOf(service, driver, one)).toEqual({ charges: one.expect.charges, uncounted: 0 });
+  let ended: Awaited<ReturnType<typeof runCases>>;
+  beforeAll(async () => {
+    ended = await runCases(service, driver);
+  });
+
+  test.skipIf(isSkipped).each(cases)("$promise", async (one) => {
+    expect(await endOf(service, one, ended.get(one))).toEqual({ charges: one.expect.charges, uncounted: 0 });
   });
 });
 

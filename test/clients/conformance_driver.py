@@ -1,68 +1,84 @@
-"""Makes one call of the conformance file with the Python client, and prints how it ended as JSON."""
+"""Makes calls of the conformance file with the Python client, all at once, and prints how each ended as JSON."""
 
 import asyncio
 import json
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "clients/python/src"))
 
 from serpmill import AsyncSerpmill, Serpmill, SerpmillError
 
-kind, task, *api = sys.argv[1:]
-given = json.loads(task)
-options = {
-    "token": given["options"]["token"],
-    "base_url": given["options"]["baseURL"],
-    "deadline_s": given["options"]["deadlineMs"] / 1000,
-    "max_retries": given["options"].get("maxRetries", 4),
-}
-request = {"keyword": given["keyword"]}
-
+kind, given, clock_jump_ms = sys.argv[1:]
+tasks = json.loads(given)
 read_clock, reads = time.time, 0
 
 
 def jumping() -> float:
     global reads
     reads += 1
-    return read_clock() + (1 if reads % 2 else -1) * given["clockJumpMs"] / 1000
+    return read_clock() + reads * int(clock_jump_ms) / 1000
 
 
 time.time = jumping
 
 
-def run() -> dict:
-    client = Serpmill(**options)
-    if given["call"] == "many":
-        requests = [{"keyword": f"{given['keyword']} {at}"} for at in range(given["count"])]
-        return {"answers": sum(outcome.answer is not None for outcome in client.search_many(requests))}
-    reply = client.usage_with_response() if given["call"] == "usage" else client.search_with_response(request)
+def options_of(task: dict) -> dict:
+    return {
+        "token": task["options"]["token"],
+        "base_url": task["options"]["baseURL"],
+        "deadline_s": task["options"]["deadlineMs"] / 1000,
+        "max_retries": task["options"].get("maxRetries", 4),
+    }
+
+
+def call(task: dict) -> dict:
+    client = Serpmill(**options_of(task))
+    if task["call"] == "many":
+        return {"answers": sum(outcome.answer is not None for outcome in client.search_many(task["requests"]))}
+    is_usage = task["call"] == "usage"
+    reply = client.usage_with_response() if is_usage else client.search_with_response(task["request"])
     return {"answers": 1, "isReplay": reply.is_replay, "attempts": reply.attempts}
 
 
-async def run_async() -> dict:
-    client = AsyncSerpmill(**options)
-    if given["call"] == "many":
-        requests = [{"keyword": f"{given['keyword']} {at}"} for at in range(given["count"])]
-        return {"answers": len([True async for outcome in client.search_many(requests) if outcome.answer])}
-    reply = await (
-        client.usage_with_response() if given["call"] == "usage" else client.search_with_response(request)
-    )
+async def call_async(task: dict) -> dict:
+    client = AsyncSerpmill(**options_of(task))
+    if task["call"] == "many":
+        return {"answers": len([True async for outcome in client.search_many(task["requests"]) if outcome.answer])}
+    is_usage = task["call"] == "usage"
+    reply = await (client.usage_with_response() if is_usage else client.search_with_response(task["request"]))
     return {"answers": 1, "isReplay": reply.is_replay, "attempts": reply.attempts}
 
 
-def describe(error: SerpmillError) -> dict:
+def describe(task: dict, error: BaseException) -> dict:
+    if not isinstance(error, SerpmillError):
+        raise error
     fetched = None
-    if api and error.may_be_charged:
-        direct = Serpmill(options["token"], api[0], 30)
-        fetched = direct.search_with_response(request, idempotency_key=error.idempotency_key).is_replay
+    if "api" in task and error.may_be_charged:
+        direct = Serpmill(task["options"]["token"], task["api"], 30)
+        paid = direct.search_with_response(task["request"], idempotency_key=error.idempotency_key)
+        fetched = paid.is_replay
     ended = {"answers": 0, "error": error.code, "className": type(error).__name__, "fetched": fetched}
     return {**ended, "mayBeCharged": error.may_be_charged, "key": error.idempotency_key, "attempts": error.attempts}
 
 
-try:
-    ended = asyncio.run(run_async()) if kind == "async" else run()
-except SerpmillError as failure:
-    ended = describe(failure)
-print(json.dumps(ended))
+def run(task: dict) -> dict:
+    try:
+        return call(task)
+    except SerpmillError as failure:
+        return describe(task, failure)
+
+
+async def run_all_async() -> list[dict]:
+    ended = await asyncio.gather(*map(call_async, tasks), return_exceptions=True)
+    return [describe(task, one) if isinstance(one, BaseException) else one for task, one in zip(tasks, ended)]
+
+
+if kind == "async":
+    outcomes = asyncio.run(run_all_async())
+else:
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        outcomes = list(pool.map(run, tasks))
+print(json.dumps(outcomes))

@@ -7,7 +7,7 @@ import { readSource } from "../harness/assertions/sources.ts";
 import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { Service } from "../harness/processes/service.ts";
-import { cases, endOf, searchDeadlineMs } from "./conformance-cases.ts";
+import { cases, endOf, runCases, searchDeadlineMs } from "./conformance-cases.ts";
 
 /** The npm package on Deno and Bun, which npm installs: it keeps the promises of `clients/conformance.json` there too. */
 
@@ -67,8 +67,13 @@ describe.skipIf(missing !== "").each(commands)(`the npm package on $runtime${mis
     expect(stdout).toBe("function\n");
   });
 
-  test.concurrent.each(cases)("$promise", async (one) => {
-    const { charges, uncounted } = await endOf(service, [...command, driver], one);
+  let ended: Awaited<ReturnType<typeof runCases>>;
+  beforeAll(async () => {
+    ended = await runCases(service, [...command, driver]);
+  });
+
+  test.each(cases)("$promise", async (one) => {
+    const { charges, uncounted } = await endOf(service, one, ended.get(one));
     expect(charges).toBe(one.expect.charges);
     expect(uncounted).toBeLessThanOrEqual(repeatsMax);
   });
