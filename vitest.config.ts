@@ -22,7 +22,7 @@ class LongestFirst extends BaseSequencer {
       [
         /\/(shots\/pages|account-tasks|deploy-rules)\.test\.ts$/,
         /\/test\/(faults|abuse|drill)\//,
-        /\/(bad-inputs\/pages|clients\/conformance|doors\/clients|mcp\/delivery|local\/start|commands\/(audit|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
+        /\/(bad-inputs\/pages|clients\/conformance|doors\/clients|mcp\/delivery|local\/start|commands\/(golden|erase)|auto-topups\/stripe-away|worker\/low-balance)\.test\.ts$/,
         /\/test\/journeys\//,
         /./,
       ].findIndex((part) => part.test(moduleId));

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { hashToken } from "../../api/tokens/tokens.ts";
 import { newId } from "../../shared/ids.ts";
 import { appendEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult } from "../harness/clients/admin.ts";
@@ -15,8 +16,8 @@ import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 
 /**
- * What each command prints: its text on a terminal, and its JSON, as the files of the folder `golden` have them. After a wanted
- * change, `npx vitest run test/commands/golden.test.ts -u` writes them anew.
+ * What each command prints, its text on a terminal and its JSON, and what it records in the audit trail, as the files of the folder
+ * `golden` have them. After a wanted change, `npx vitest run test/commands/golden.test.ts -u` writes them anew.
  */
 
 const columns = 120;
@@ -44,6 +45,7 @@ await service.rest();
 named.eventId = await deliveredEvent(service.database, named.orgId);
 named.gapId = await openGap(service.databaseUrl, named.orgId);
 await savedCard(service.database, named.orgId, 1);
+stripe.paid(named.orgId, 1_000, { id: "cs_test_a1b2c3d4e5f6" });
 const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];
 await service.database.query("select pay_auto_topup($1, $2, $3, $4, now())", paid);
 afterAll(() => Promise.all([service.stop(), stripe.close(), lists.close(), rm(folder, { recursive: true })]));
@@ -104,20 +106,38 @@ test("each command has its golden file", () => {
   expect([...Object.keys(argumentsOf), ...unshown].toSorted()).toEqual(commands.toSorted());
 });
 
+let audited = 0;
+/** The actions of the entries in the audit trail since the last call. */
+async function recorded(): Promise<string[]> {
+  const entries = "select action from audit_entries order by id offset $1";
+  const { rows } = await service.database.query<{ action: string }>(entries, [audited]);
+  audited += rows.length;
+  return rows.map(({ action }) => action);
+}
+await recorded();
+
 test.each(Object.keys(argumentsOf))("%s prints a text for people, and JSON for programs", async (command) => {
   const words = command.split(" ");
   const args = [...words, ...(argumentsOf[command]?.() ?? [])];
   const shown = [
-    transcript(args, await operator.tryAtTerminal({ columns }, ...args)),
-    transcript([...args, "| cat"], await operator.try(...args)),
+    transcript(args, await operator.tryAtTerminal({ columns }, ...args), await recorded()),
+    transcript([...args, "| cat"], await operator.try(...args), await recorded()),
   ].join("\n");
   // From here on no worker sends the events of webhooks.
   if (command === "doctor") await service.workers[0]?.stop();
   await expect(settled(shown, words)).toMatchFileSnapshot(`golden/${words.join("-")}.txt`);
 });
 
-const transcript = (args: string[], { stdout, stderr, exitCode }: CommandResult) =>
-  `$ admin ${args.join(" ")}\n${stdout}${stderr && `stderr: ${stderr}`}exit code ${exitCode}\n`;
+test("every entry in the audit trail has the operator's name and machine, and no secret", async () => {
+  const { rows } = await service.database.query("select * from audit_entries");
+  expect(new Set(rows.map(({ actor, origin }) => `${actor} ${origin}`))).toEqual(new Set([`ada ${hostname()}`]));
+  for (const secret of ["Acme", "hooks.example", named.token.slice(4, -4), hashToken(named.token).toString("hex")])
+    expect(JSON.stringify(rows)).not.toContain(secret);
+});
+
+const transcript = (args: string[], { stdout, stderr, exitCode }: CommandResult, actions: string[]) =>
+  `$ admin ${args.join(" ")}\n${stdout}${stderr && `stderr: ${stderr}`}exit code ${exitCode}` +
+  `${actions.length > 0 ? `, recorded: ${actions.join(" ")}` : ""}\n`;
 
 /** What differs from run to run is replaced by something as long. */
 function settled(text: string, [word = ""]: string[]): string {
