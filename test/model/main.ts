@@ -1,5 +1,4 @@
 import { Command } from "commander";
-import { parseWholeNumber } from "../../commands/argument-parsers.ts";
 import { type DesignBug, bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore, type Violation } from "./explore.ts";
@@ -8,16 +7,8 @@ import { restIsReachable } from "./invariants.ts";
 
 /** `npm run model`: explores every scenario, then shows that each design bug is found. Exits with 1 if either fails. */
 
-const statesMaxByDefault = 12_000_000;
+const statesMax = 12_000_000;
 const restAskedMax = 150_000;
-
-interface Options {
-  list?: boolean;
-  scenario?: string;
-  bug?: string;
-  thorough?: boolean;
-  states: number;
-}
 
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
@@ -25,35 +16,25 @@ const program = new Command("npm run model --")
   .description(
     "Explores all states of the money protocol within the bounds of each scenario, and checks the invariants.",
   )
-  .option("--list", "lists scenarios and design bugs")
   .option("--scenario <name>", "only this scenario")
-  .option("--bug <name>", "only this design bug")
-  .option("--thorough", "the long scenarios as well")
-  .option("--states <n>", "the bound on states per scenario", parseWholeNumber(1), statesMaxByDefault)
   .action(run);
 
 program.parse();
 
-function run({ list, scenario, bug, thorough, states }: Options): void {
-  if (list) {
-    for (const { name, isLong } of scenarios) say(`scenario  ${name}${isLong ? "  (long)" : ""}`);
-    for (const { name } of bugs) say(`bug       ${name}`);
-    return;
-  }
-  const all = scenario === undefined && bug === undefined;
-  const chosen = scenarios.filter(({ name, isLong }) => (all ? thorough || !isLong : name === scenario));
-  const wanted = bugs.filter(({ name }) => all || name === bug);
-  if (chosen.length + wanted.length === 0) return program.error("There is no such scenario or bug; --list shows them.");
+function run({ scenario }: { scenario?: string }): void {
+  const isAll = scenario === undefined;
+  const chosen = scenarios.filter(({ name }) => isAll || name === scenario);
+  if (chosen.length === 0) return program.error("There is no such scenario.");
 
-  const sane = chosen.map((one) => exploreScenario(one, states)).every(Boolean);
-  const caught = wanted.map((one) => find(one, states)).every(Boolean);
+  const sane = chosen.map(exploreScenario).every(Boolean);
+  const caught = !isAll || bugs.map(find).every(Boolean);
   if (sane && caught) return;
   say(sane ? "A design bug was not found." : "A rule is broken, or a scenario was not explored to its end.");
   process.exitCode = 1;
 }
 
 /** @returns whether every state was visited, and every rule holds in each. */
-function exploreScenario(scenario: Scenario, statesMax: number): boolean {
+function exploreScenario(scenario: Scenario): boolean {
   const { keyed, name } = scenario;
   const faults = Object.entries(scenario.faults).map(([fault, times]) => `${fault} ${times}`);
   const found = explore({ ...scenario, design: asBuilt }, { statesMax, restAskedMax });
@@ -69,7 +50,7 @@ function exploreScenario(scenario: Scenario, statesMax: number): boolean {
 }
 
 /** @returns whether the design bug was found by the rule that it breaks. */
-function find({ name, rule, config }: DesignBug, statesMax: number): boolean {
+function find({ name, rule, config }: DesignBug): boolean {
   const { violations, states, seconds } = explore(config, { statesMax, restAskedMax, until: rule });
   const violation = violations.find((one) => one.rule === rule);
   const size = `${states.toLocaleString("en")} states, ${seconds.toFixed(1)} s`;

@@ -6,8 +6,6 @@ import type { ModelConfig } from "./steps.ts";
  */
 export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
-  /** It takes minutes, so it runs only by name or with --thorough. */
-  isLong: boolean;
 }
 
 const alone: Omit<Scenario, "name" | "faults"> = {
@@ -16,7 +14,6 @@ const alone: Omit<Scenario, "name" | "faults"> = {
   warm: true,
   takeOversMax: 1,
   pages: 1,
-  isLong: false,
 };
 const keyedAlone = { ...alone, keyed: [true] };
 const two = { ...alone, keyed: [false, false] };
@@ -106,16 +103,4 @@ export const scenarios: Scenario[] = [
   { ...inTime, name: "three on a limit for two, in time", ...threeOnALimitForTwo, faults: everyCount },
   { ...inTime, name: "one under a key, one without, on a limit for one", keyed: [true, false], faults: everyCount },
   { ...inTime, name: "a repeat on a limit for one", keyed: [true, true], faults: everyCount },
-  {
-    ...twoUnderAKey,
-    name: "a repeat, Redis loses its data and an API dies",
-    isLong: true,
-    faults: { flush: 1, apiCrash: 1 },
-  },
-  { ...two, name: "two, a message is lost", isLong: true, faults: { message: 1 } },
-  { ...two, name: "two, Redis loses its data", isLong: true, faults: { flush: 1 } },
-  { ...two, name: "two, a worker dies", isLong: true, faults: { workerCrash: 1 } },
-  { ...onALimit, name: "two on a limit for one, Redis loses its data", isLong: true, faults: { flush: 1 } },
-  { ...onALimit, name: "two on a limit for one, credit is added", isLong: true, faults: { topUp: 1 } },
-  { ...two, name: "two, an API dies", isLong: true, faults: { apiCrash: 1 } },
 ];
