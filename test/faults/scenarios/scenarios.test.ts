@@ -1,28 +1,29 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { priceMils } from "../audit/evidence.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
+import type { Row } from "../report.ts";
 import { scenarios } from "./all.ts";
+import { equalSearchesSettings, measureEqualSearches } from "./equal-searches.ts";
 import { measureFlushed } from "./flushed.ts";
 import { measureLastCredits } from "./last-credits.ts";
+import { measureLastOfLimit } from "./last-of-limit.ts";
 import { isOneAnswer, measureOneKey } from "./one-key.ts";
 import { measureOverload, wrongAnswers } from "./overload.ts";
 import { measureRollingRestart } from "./rolling-restart.ts";
-import { ScenarioStack } from "./scenario-stack.ts";
+import { ScenarioStack, withStack } from "./scenario-stack.ts";
 
-/** Small scenarios in one stack. They check outcomes; `npm run faults -- scenarios` also measures times. */
+/** Small scenarios. They check outcomes; `npm run faults -- scenarios` also measures times. */
 
-const concurrency = 2;
-const settings = {
-  WORKER_CONCURRENCY: String(concurrency),
-  SEARCH_DEADLINE_MS: "12000", // The queue may hold searches for half of it, so an overload shows after two seconds.
-};
+const servers = { postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis };
 
 let stack: ScenarioStack;
 beforeAll(async () => {
-  const servers = { postgresUrl: inject("postgresUrl"), say: () => undefined, startRedis: freshRedis };
+  const settings = { ...equalSearchesSettings, SEARCH_DEADLINE_MS: "30000" };
   stack = await ScenarioStack.open(servers, { apis: 2, workers: 2, settings });
 });
 afterAll(() => stack.close());
+
+const notHeld = (rows: readonly Row[]) => rows.filter(({ held }) => !held);
 
 test("no search fails while every API and every worker is replaced", async () => {
   const size = { searches: 100, inFlight: 8, rounds: 1, drainedBy: "removal" } as const;
@@ -50,9 +51,22 @@ test("a hundred concurrent requests under one key are charged once and get the s
   expect(seen.filter((round) => !isOneAnswer(round))).toEqual([]);
 });
 
+test("equal searches at once share one provider call, and each is charged", async () => {
+  expect(notHeld(await measureEqualSearches(stack, 1))).toEqual([]);
+});
+
+test("a limit for some of many searches at once admits exactly those, also if a worker is killed", async () => {
+  expect(notHeld(await measureLastOfLimit(stack, 1))).toEqual([]);
+});
+
 test("with five times as many searches as can be answered, each is answered or gets 503 with Retry-After", async () => {
+  const concurrency = 2;
+  // The queue may hold searches for half of the deadline, so an overload shows after two seconds.
+  const settings = { WORKER_CONCURRENCY: String(concurrency), SEARCH_DEADLINE_MS: "12000" };
   const size = { concurrency, peakMs: 200, overloadMs: 30_000, refusalsMax: 100 };
-  const { answers, broken } = await measureOverload(stack, size);
+  const { answers, broken } = await withStack(servers, { apis: 1, workers: 1, settings }, (small) =>
+    measureOverload(small, size),
+  );
   expect(wrongAnswers(answers)).toEqual([]);
   expect(answers.some(({ status }) => status === 503)).toBe(true);
   expect(answers.some(({ status }) => status === 200)).toBe(true);
