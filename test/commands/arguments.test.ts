@@ -116,7 +116,6 @@ test.each(["zsh", "fish"])("the script for %s has the words of every command", a
 test.each([
   { args: [], lists: ["org", "credit", "token", "plan", "providers", "ledger", "Exit codes: 0 done"] },
   { args: ["org"], lists: ["create", "show", "suspend", "resume"] },
-  { args: ["providers"], lists: ["check"] },
   { args: ["plan", "list"], lists: ["--json"] },
   { args: ["doctor"], lists: ["Exits with 0 if searches can be served"] },
   { args: ["search", "raw"], lists: ["Example: npm run"] },

@@ -10,7 +10,6 @@ const service = await Service.start({ apis: 0, workers: 0 });
 const operator = new Operator(service, { OPERATOR_NAME: "ada" });
 afterAll(() => service.stop());
 
-const unknownId = `org_${"0".repeat(26)}`;
 const terms = { thresholdMils: 1, amountMils: 10_000, ceilingMils: 50_000 };
 
 test("an organization that never saved a card has its automatic top-up off, and no terms and payments", async () => {
@@ -62,11 +61,4 @@ test("payments are listed newest first, as many as asked for", async () => {
   // The export reads them page by page.
   const next = await listPayments(service.database, orgId, { after: second?.paymentId, limit: 1 });
   expect(next).toMatchObject([{ paymentId: first?.paymentId }]);
-});
-
-test.each([["show"], ["off", "--reason", "other"]])("an unknown organization is refused: %s", async (verb, ...more) => {
-  expect(await operator.try("auto-topup", verb, unknownId, ...more)).toMatchObject({
-    exitCode: 1,
-    stderr: `There is no organization ${unknownId}.\n`,
-  });
 });

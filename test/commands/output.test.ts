@@ -10,14 +10,10 @@ const service = await Service.start({ apis: 0, workers: 0 });
 const operator = new Operator(service);
 afterAll(() => service.stop());
 
-test("a result is a table on a terminal, and one line of JSON to a pipe or with --json", async () => {
+test("with --json a terminal gets what a pipe gets", async () => {
   const piped = await operator.try("plan", "list");
   expect(readLine(piped.stdout)).toMatchObject({ plans: [{ code: "free" }, { code: "payg" }] });
   expect(await operator.tryAtTerminal({ columns: 120 }, "plan", "list", "--json")).toEqual(piped);
-  const { stdout } = await operator.tryAtTerminal({ columns: 120 }, "plan", "list");
-  const [titles, , free] = stdout.split("\n").map((line) => line.split(/ {2,}/));
-  expect(titles?.slice(0, 3)).toEqual(["code", "price (mils)", "window limit"]);
-  expect(free?.slice(0, 3)).toEqual(["free", "5", "60"]);
 });
 
 test("with --usd amounts are typed, shown and named in messages in dollars, while JSON has mils", async () => {
