@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { alertSeverities } from "./harness/assertions/declared.ts";
 import { readSource } from "./harness/assertions/sources.ts";
 
 /** Alertmanager: what it does with the alerts, and how it runs in docker compose. */
@@ -49,11 +50,8 @@ test("the addresses of the receivers are in files that Git ignores, never in the
   expect(readSource(".gitignore").split("\n")).toContain("deploy/alertmanager/webhooks/");
 });
 
-const alertsFile = z.object({ groups: z.array(z.object({ rules: z.array(z.object({ alert: z.string() })) })) });
-
 test("every alert that keeps others quiet, or is kept quiet, exists, and none does so to itself", () => {
-  const { groups } = alertsFile.parse(parsed("deploy/prometheus/alerts.yml"));
-  const alerts = new Set(groups.flatMap(({ rules }) => rules.map(({ alert }) => alert)));
+  const alerts = alertSeverities();
   const namesIn = (matchers: readonly string[]) => matchers.flatMap((one) => one.match(/[A-Z]\w+/g) ?? []);
   for (const { source_matchers, target_matchers } of shown.inhibit_rules) {
     const [sources, targets] = [namesIn(source_matchers), namesIn(target_matchers)];

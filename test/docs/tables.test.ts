@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { parse } from "yaml";
 import { z } from "zod";
 import { readConfig } from "../../shared/config.ts";
 import { fileSettingOf, secretSettings } from "../../shared/config/secret-settings.ts";
@@ -7,6 +6,7 @@ import { errorDefinitions } from "../../api/error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { openMetrics } from "../../shared/metrics.ts";
 import { allCommands } from "../harness/clients/admin.ts";
+import { alertSeverities, settingNames } from "../harness/assertions/declared.ts";
 import { readSource, sources } from "../harness/assertions/sources.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
@@ -19,17 +19,13 @@ const configurationRows = tableRows(page("docs/operating/configuration.md"), "na
   const [name = ""] = codesIn(row.name);
   return [name, codesIn(row.default)[0] ?? row.default ?? ""] as const;
 });
-const settingNames = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z0-9_]+):/gm)].map(
-  ([, name = ""]) => name,
-);
-
 test("every setting is documented with its default, and every documented setting exists", () => {
   const required = { DATABASE_URL: "postgres://host/name", REDIS_URL: "redis://host", SERP_PROVIDERS: "sandbox" };
   const pairs = z.record(z.string(), z.number()).transform((of) => Object.entries(of).map((pair) => pair.join("=")));
   const defaults = z
     .record(z.string(), z.union([z.string(), z.number(), z.array(z.unknown()), pairs]))
     .parse(readConfig(required));
-  const declared = settingNames.map((name) => {
+  const declared = settingNames().map((name) => {
     if (name in required) return [name, "required"] as const;
     return [name, defaults[name]?.toString() || "none"] as const;
   });
@@ -41,12 +37,12 @@ test("every setting is documented with its default, and every documented setting
 const composeDefaults = new Map(
   [...readSource("docker-compose.yml").matchAll(/\$\{([A-Z_]+):(?:-([^}]*)|\?[^}]+)\}/g)]
     .map(([, name = "", value = "required"]) => [name, value] as const)
-    .filter(([name]) => !settingNames.includes(name)),
+    .filter(([name]) => !settingNames().includes(name)),
 );
 const composeOnly = new Set(composeDefaults.keys());
 
 test("every setting that only docker compose reads is documented with its default", () => {
-  const documented = configurationRows.filter(([name]) => !settingNames.includes(name));
+  const documented = configurationRows.filter(([name]) => !settingNames().includes(name));
   expect(byName(documented)).toEqual(byName([...composeDefaults]));
 });
 
@@ -54,13 +50,13 @@ test("the example environment has every setting and no other", () => {
   const example = [...readSource(".env.example").matchAll(/^(?:# )?([A-Z][A-Z0-9_]+)=\S*$/gm)].map(
     ([, name = ""]) => name,
   );
-  expect(example.toSorted()).toEqual([...settingNames, ...composeOnly].toSorted());
+  expect(example.toSorted()).toEqual([...settingNames(), ...composeOnly].toSorted());
 });
 
 test("every setting that a page names exists", () => {
   const composeSecrets = [...readSource("docker-compose.yml").matchAll(/^ {2}([A-Z_]+): \{ file: /gm)];
   const known = new Set([
-    ...settingNames,
+    ...settingNames(),
     ...secretSettings.map(fileSettingOf),
     ...composeOnly,
     ...composeSecrets.map(([, name]) => name),
@@ -105,19 +101,11 @@ test("every metric is documented with its labels, and every documented metric ex
   expect(documented.toSorted()).toEqual(declared.toSorted());
 });
 
-const alertRules = z.object({
-  groups: z.array(
-    z.object({ rules: z.array(z.object({ alert: z.string(), labels: z.object({ severity: z.string() }) })) }),
-  ),
-});
-
 test("every alert is documented with its severity, and every documented alert exists", () => {
-  const { groups } = alertRules.parse(parse(readSource("deploy/prometheus/alerts.yml")));
-  const declared = groups.flatMap(({ rules }) => rules.map(({ alert, labels }) => [alert, labels.severity] as const));
   const documented = tableRows(page("docs/operating/monitoring.md"), "alert").map(
     (row) => [codesIn(row.alert)[0] ?? "", row.severity ?? ""] as const,
   );
-  expect(byName(documented)).toEqual(byName(declared));
+  expect(byName(documented)).toEqual(byName([...alertSeverities()]));
 });
 
 test("every admin command is documented with its arguments and options, and every documented one exists", () => {

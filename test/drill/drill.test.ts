@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { alertSeverities } from "../harness/assertions/declared.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { drills, notShown } from "./all.ts";
 import { type DrillResult, groupWaitMs, isPassed, lastingAlerts } from "./drill.ts";
@@ -9,15 +10,7 @@ import { configOf } from "./scrape-targets.ts";
 
 /** The parts of `npm run drill` that need no processes. */
 
-const rules = z.object({
-  groups: z.array(
-    z.object({ rules: z.array(z.object({ alert: z.string(), labels: z.object({ severity: z.string() }) })) }),
-  ),
-});
-const { groups } = rules.parse(parse(readSource("deploy/prometheus/alerts.yml")));
-const severities = new Map(
-  groups.flatMap((group) => group.rules.map(({ alert, labels }) => [alert, labels.severity] as const)),
-);
+const severities = alertSeverities();
 
 test("a drill raises every alert, or the list says why none does", () => {
   const shown = new Set(drills.flatMap(({ expects }) => expects));

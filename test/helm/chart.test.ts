@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { secretSettings } from "../../shared/config/secret-settings.ts";
+import { settingNames } from "../harness/assertions/declared.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { codesIn, page, tableRows } from "../docs/markdown.ts";
 
@@ -71,10 +72,11 @@ test("Helm refuses every value that the chart does not have", () => {
 
 test("values may set each setting but secrets, and those that the chart sets", () => {
   const byChart = ["HOST", "API_PORT", "API_OPS_PORT", "WORKER_OPS_PORT", "TRUSTED_PROXIES"];
-  const all = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z0-9_]+):/gm)].map(([, name = ""]) => name);
   const others = new Set<string>([...secretSettings, ...byChart]);
   expect(Object.keys(declared.properties?.["settings"]?.properties ?? {}).toSorted()).toEqual(
-    all.filter((name) => !others.has(name)).toSorted(),
+    settingNames()
+      .filter((name) => !others.has(name))
+      .toSorted(),
   );
 });
 

@@ -10,6 +10,7 @@ import {
 } from "../../shared/config.ts";
 import { nodeSentence, refuseOldNode } from "../../shared/config/start-refused.ts";
 import { hostsOf, readRedisAddress } from "../../shared/config/redis-address.ts";
+import { settingNames } from "../harness/assertions/declared.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 
 const required = {
@@ -276,12 +277,9 @@ test("a door whose patience is not set keeps its default, beside one whose patie
   expect(COMPAT_PATIENCE_MS).toEqual({ searxng: 9_000, tavily: 14_000, serper: 9_000, perplexity: 20_000 });
 });
 
-const settingNames = () =>
-  [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name ?? "");
-
 describe(".env.example", () => {
   const example = new Map(
-    [...readSource(".env.example").matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = "", value = ""]) => [name, value]),
+    [...readSource(".env.example").matchAll(/^([A-Z0-9_]+)=(.*)$/gm)].map(([, name = "", value = ""]) => [name, value]),
   );
 
   test("lists exactly the settings that are read", () => {

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from "vitest";
 import { ConfigError, readConfig, readEngineConfig, readMigrationConfig } from "../../../shared/config.ts";
 import { expectedRedisUrl } from "../../../shared/config/redis-address.ts";
 import { fileSettingOf, type SecretSetting, secretSettings } from "../../../shared/config/secret-settings.ts";
-import { readSource } from "../../harness/assertions/sources.ts";
+import { settingNames } from "../../harness/assertions/declared.ts";
 import { codesIn, page } from "../../docs/markdown.ts";
 
 /** Secrets from files: NAME_FILE in place of NAME. */
@@ -58,7 +58,7 @@ test.each(secretSettings)("%s may come from a file, with and without a line brea
 });
 
 test("every setting that is a secret or contains one may come from a file", () => {
-  const declared = [...readSource("shared/config.ts").matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name = ""]) => name);
+  const declared = settingNames();
   const secret = /(KEY|SECRET|PASSWORD|LOGIN|TOKEN|HEADERS|CREDENTIALS?|(DATABASE|REDIS)_URL)$/;
   expect(declared.length).toBeGreaterThan(20);
   expect(declared.filter((name) => secret.test(name)).toSorted()).toEqual([...secretSettings].toSorted());
