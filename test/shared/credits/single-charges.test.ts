@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { decideSettlements, grantCredit, type VersionedBalance } from "../../../shared/credits/ledger.ts";
+import {
+  decideSettlements,
+  grantCredit,
+  type SettlementRequest,
+  type VersionedBalance,
+} from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/compress-answer.ts";
 import { verifyLedger } from "../../../commands/ledger.ts";
 import type { Database } from "../../../shared/database/pool.ts";
@@ -16,28 +21,23 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 /** Ids differ from run to run. */
 const withoutEntry = ({ entryId: _id, ...balance }: VersionedBalance) => balance;
 
-/** The decisions on searches of a new organization, one after the other: each alone, or beside a search of no organization. */
+/** Decides a search alone, or beside a search of no organization. */
+async function decide(database: Database, search: SettlementRequest, isAlone: boolean) {
+  const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
+  const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
+  const { kind, chargedMils, reason, isNew, reversed, balance, token, stored } = decided.get(search.requestId) ?? {};
+  const outcome = { kind, chargedMils, reason, isNew, reversed, answer: stored?.body.toString() };
+  return { ...outcome, balance: balance && withoutEntry(balance), spent: token?.spending, version: token?.version };
+}
+
+/** The decisions on searches of a new organization, one after the other. */
 async function decideInTurn(database: Database, isAlone: boolean) {
   const organizationId = await createPayer(database);
   const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
   const addCredit = (mils: number) =>
     grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
-  const charge = async (requestId = newId("req"), owner = organizationId) => {
-    const search = chargeOf(owner, { requestId, tokenId });
-    const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
-    const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
-    const { kind, chargedMils, reason, isNew, reversed, balance, token } = decided.get(requestId) ?? {};
-    return {
-      kind,
-      chargedMils,
-      reason,
-      isNew,
-      reversed,
-      balance: balance && withoutEntry(balance),
-      spent: token?.spending,
-      version: token?.version,
-    };
-  };
+  const charge = (requestId = newId("req"), owner = organizationId) =>
+    decide(database, chargeOf(owner, { requestId, tokenId }), isAlone);
   await addCredit(12);
   const first = newId("req");
   const decisions = { charged: await charge(first), repeated: await charge(first) };
@@ -92,18 +92,7 @@ async function decideKeyedInTurn({ database, url }: { database: Database; url: s
   const charge = async (hash: string, { requestId = newId("req"), fingerprint = "q", text = "first" } = {}) => {
     const answer = await compressAnswer(Buffer.from(text));
     const key = { hash, fingerprint };
-    const search = chargeOf(organizationId, { requestId, tokenId, key, answer });
-    const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
-    const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
-    const { kind, chargedMils, reason, isNew, balance, stored } = decided.get(requestId) ?? {};
-    return {
-      kind,
-      chargedMils,
-      reason,
-      isNew,
-      balance: balance && withoutEntry(balance),
-      answer: stored?.body.toString(),
-    };
+    return decide(database, chargeOf(organizationId, { requestId, tokenId, key, answer }), isAlone);
   };
   const expireKeys = () =>
     asOwner(url, (client) =>
