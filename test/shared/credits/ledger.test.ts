@@ -37,17 +37,6 @@ test("a batch that is sent again in part and in another order decides no search 
   });
 });
 
-test("a batch never takes more than the balance, and names what it refused", async () => {
-  const organizationId = await organizationWith(3 * priceMils);
-  const decisions = await decideSettlements(
-    database,
-    Array.from({ length: 5 }, () => charge(organizationId)),
-  );
-  const kinds = [...decisions.values()].map(({ kind, reason }) => `${kind} ${reason ?? ""}`.trim());
-  expect(kinds.toSorted()).toEqual(["charge", "charge", "charge", "refund out_of_credits", "refund out_of_credits"]);
-  expect((await readCredit(database, organizationId))?.balance).toMatchObject({ balanceMils: 0 });
-});
-
 test("batches that race over the same searches and organizations charge each once, without gap or overdraft", async () => {
   const organizations = await Promise.all([1, 2, 3].map(() => organizationWith(20 * priceMils)));
   const searches = organizations.flatMap((id) => Array.from({ length: 30 }, () => charge(id)));
@@ -67,24 +56,6 @@ test("batches that race over the same searches and organizations charge each onc
     // 1 grant and 20 charges. The 10 refusals raise no version.
     expect((await readCredit(database, id))?.balance).toEqual({ balanceMils: 0, version: 21 });
   }
-});
-
-test("under one key only the first charge pays, in one batch as in many; the others are free", async () => {
-  const organizationId = await organizationWith(100);
-  const key = { hash: "one key", fingerprint: "one query" };
-  const first = await decideSettlements(
-    database,
-    [1, 2, 3].map(() => charge(organizationId, newId("req"), key)),
-  );
-  expect([...first.values()].map(({ reason }) => reason ?? "charged").toSorted()).toEqual([
-    "already_paid",
-    "already_paid",
-    "charged",
-  ]);
-  expect(await decideOne(charge(organizationId, newId("req"), key))).toMatchObject({ reason: "already_paid" });
-  const other = charge(organizationId, newId("req"), { ...key, fingerprint: "another query" });
-  expect(await decideOne(other)).toMatchObject({ kind: "refund", reason: "idempotency_key_reused" });
-  expect((await readCredit(database, organizationId))?.balance).toMatchObject({ balanceMils: 95 });
 });
 
 test("a paid key is free even with an empty balance, and a key without cover makes no other search free", async () => {
