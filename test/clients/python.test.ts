@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import type { ServerResponse } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { listen } from "../harness/stubs/listen.ts";
 
@@ -11,15 +11,23 @@ import { listen } from "../harness/stubs/listen.ts";
 
 const runMsMax = 120_000;
 const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
-const open: { close: () => Promise<void> }[] = [];
-afterAll(() => Promise.all(open.map((server) => server.close())));
 
 /** Runs a program, and kills it in the end if it does not end by itself. */
-const runPython = (...args: string[]) => promisify(execFile)(pythonPath, ["-B", "-c", ...args], { timeout: runMsMax });
+const runPython = (...args: string[]) =>
+  promisify(execFile)(pythonPath, ["-B", "-c", ...args], {
+    timeout: runMsMax,
+    env: { ...process.env, PYTHONPATH: source },
+  });
+
+/** Serves until the test ends. @returns the address. */
+async function serve(handler: RequestListener): Promise<string> {
+  const { url, close } = await listen(handler);
+  onTestFinished(close);
+  return url;
+}
 
 const cancelling = `
 import asyncio, sys
-sys.path.insert(0, sys.argv[2])
 from serpmill import AsyncSerpmill
 
 async def search(client):
@@ -44,11 +52,10 @@ test.skipIf(withoutPython !== "")(
     const held: ServerResponse[] = [];
     let areHeld: () => void = () => undefined;
     const twoHeld = new Promise<void>((resolve) => (areHeld = resolve));
-    const server = await listen((_, response) => {
+    const url = await serve((_, response) => {
       if (held.push(response) === 2) areHeld();
     });
-    open.push(server);
-    const running = runPython(cancelling, server.url, source);
+    const running = runPython(cancelling, url);
     await twoHeld;
     const closed = held.map((response) => once(response, "close"));
     running.child.stdin?.end("stop\n");
@@ -61,7 +68,6 @@ test.skipIf(withoutPython !== "")(
 const fallingBack = `
 import socket, sys
 from urllib.parse import urlsplit
-sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill
 
 silent = socket.socket()
@@ -79,16 +85,14 @@ print(Serpmill("smk_a", "http://serp.example").search_with_response({"keyword": 
 test.skipIf(withoutPython !== "")(
   `where the first address of a host does not answer, the first attempt uses the next one${withoutPython}`,
   async () => {
-    const server = await listen((_, response) => void response.end('{"results":[]}'));
-    open.push(server);
-    const { stdout } = await runPython(fallingBack, server.url, source);
+    const url = await serve((_, response) => void response.end('{"results":[]}'));
+    const { stdout } = await runPython(fallingBack, url);
     expect(stdout).toBe("1\n");
   },
 );
 
 const many = `
 import sys
-sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill
 
 client = Serpmill("smk_a", sys.argv[1])
@@ -101,12 +105,11 @@ test.skipIf(withoutPython !== "")(
   `many searches keep the deadline and the retries of their call, and say how far they are${withoutPython}`,
   async () => {
     let requests = 0;
-    const server = await listen((_, response) => {
+    const url = await serve((_, response) => {
       requests += 1;
       response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
     });
-    open.push(server);
-    const { stdout } = await runPython(many, server.url, source);
+    const { stdout } = await runPython(many, url);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
       "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",
@@ -117,7 +120,6 @@ test.skipIf(withoutPython !== "")(
 
 const failing = `
 import sys, urllib.request
-sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill
 
 client = Serpmill("smk_a", sys.argv[1])
@@ -128,7 +130,7 @@ def fail():
 
 def requests():
     yield {"keyword": "a"}
-    if sys.argv[3] == "source":
+    if sys.argv[2] == "source":
         fail()
     yield {"keyword": "b"}
 
@@ -148,20 +150,18 @@ test.skipIf(withoutPython !== "").each(["source", "key"])(
     let searched: (response: ServerResponse) => void = () => undefined;
     const first = new Promise<ServerResponse>((resolve) => (searched = resolve));
     // The first search is answered once the caller's code fails.
-    const server = await listen((request, response) => {
+    const url = await serve((request, response) => {
       if (request.url !== "/failing") return searched(response);
       response.end();
       void first.then((held) => held.end('{"results":[]}'));
     });
-    open.push(server);
-    const { stdout } = await runPython(failing, server.url, source, from);
+    const { stdout } = await runPython(failing, url, from);
     expect(stdout).toBe("0 True\nlost the list\n");
   },
 );
 
 const stopping = `
 import sys
-sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill, SerpmillError
 
 client = Serpmill("smk_a", sys.argv[1])
@@ -177,14 +177,13 @@ test.skipIf(withoutPython !== "")(
   async () => {
     const refusal = '{"requestId":"req_1","error":{"code":"unauthenticated","message":"","details":{}}}';
     const held: ServerResponse[] = [];
-    const server = await listen((_, response) => {
+    const url = await serve((_, response) => {
       // Both searches have begun before an answer says that the window is full.
       if (held.push(response) !== 2) return;
       held[0]?.writeHead(200, { ratelimit: '"default";r=0;t=3600' }).end('{"results":[]}');
       setTimeout(() => response.writeHead(401).end(refusal), 300);
     });
-    open.push(server);
-    const { stdout } = await runPython(stopping, server.url, source);
+    const { stdout } = await runPython(stopping, url);
     const [first, second, raised, ...rest] = stdout.trimEnd().split("\n");
     expect(new Set([first, second])).toEqual(new Set(["answered", "unauthenticated"]));
     expect([raised, rest, held.length]).toEqual(["unauthenticated", [], 2]);
@@ -192,8 +191,7 @@ test.skipIf(withoutPython !== "")(
 );
 
 const refused = `
-import pickle, sys
-sys.path.insert(0, sys.argv[1])
+import pickle
 from serpmill import Serpmill, SerpmillError
 from serpmill.call import Cancellation
 
@@ -223,7 +221,7 @@ for attempt in (
 test.skipIf(withoutPython !== "")(
   `what no request can carry is refused at once, and what was not sent is not charged${withoutPython}`,
   async () => {
-    const { stdout } = await runPython(refused, source);
+    const { stdout } = await runPython(refused);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
@@ -239,7 +237,6 @@ test.skipIf(withoutPython !== "")(
 
 const malformed = `
 import sys
-sys.path.insert(0, sys.argv[2])
 from serpmill import Serpmill, SerpmillError
 
 try:
@@ -249,8 +246,7 @@ except SerpmillError as error:
 `;
 
 test.skipIf(withoutPython !== "")(`a malformed answer is a lost reply with its key${withoutPython}`, async () => {
-  const server = await listen((_, response) => response.end("[".repeat(100_000)));
-  open.push(server);
-  const { stdout } = await runPython(malformed, server.url, source);
+  const url = await serve((_, response) => response.end("[".repeat(100_000)));
+  const { stdout } = await runPython(malformed, url);
   expect(stdout).toBe("lost_reply True mine\n");
 });
