@@ -2,11 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** Every process and command takes its secrets from files. */
+/** The migration, commands and `npm start` take their secrets from files, as API and worker do with all settings. */
 
 const [service, folder] = await Promise.all([
   Service.start({ apis: 0, workers: 0 }),
@@ -24,14 +23,6 @@ await writeFile(join(folder, "redis"), `${service.redisServer.url}\n`);
 afterAll(async () => {
   await service.stop();
   await rm(folder, { recursive: true });
-});
-
-test("an API and a worker that have their addresses from files answer searches", async () => {
-  await service.startWorker(secrets);
-  const api = await service.startApi(secrets);
-  await service.until(() => seesWorkers(api));
-  const { token } = await service.organization();
-  expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
 });
 
 test("the migration and the operator's commands have their addresses from files", async () => {
