@@ -16,14 +16,17 @@ import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-s
 
 const dockerfile = readSource("Dockerfile");
 const [lastStage = ""] = dockerfile.split(/^(?=FROM )/m).slice(-1);
-const manifest = z.object({ devDependencies: z.object({ node: z.string() }) });
+const manifest = z.object({
+  devDependencies: z.object({ node: z.string() }),
+  scripts: z.record(z.string(), z.string()),
+});
+const { devDependencies, scripts } = manifest.parse(JSON.parse(readSource("package.json")));
 
 test("the image has the Node of the tests, and every base has an exact version", () => {
   const bases = [...dockerfile.matchAll(/^FROM ([^\s@]+)(?:@\S+)?(?: AS \w+)?$/gm)].map(([, image = ""]) => image);
-  const { node } = manifest.parse(JSON.parse(readSource("package.json"))).devDependencies;
   const [debian = ""] = /^debian:bookworm-\d{8}-slim$/.exec(bases.at(-1) ?? "") ?? [];
   expect(debian).not.toBe("");
-  expect(bases).toEqual([`node:${node}-bookworm-slim`, debian, debian]);
+  expect(bases).toEqual([`node:${devDependencies.node}-bookworm-slim`, debian, debian]);
 });
 
 test("the image has Node without npm, packages without tools, and no tests", () => {
@@ -71,10 +74,12 @@ test("nothing in the image imports the private servers of a developer's machine,
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 
+test("npm scripts that start a program keep its compiled code for the next start", () => {
+  for (const script of ["start", "dev", "migrate", "api", "worker", "admin"])
+    expect(scripts[script]).toMatch(/^NODE_COMPILE_CACHE=node_modules/);
+});
+
 test("outside of a container npm scripts and units give API and worker the options of the image, the scripts also its heap", () => {
-  const { scripts } = z
-    .object({ scripts: z.record(z.string(), z.string()) })
-    .parse(JSON.parse(readSource("package.json")));
   for (const script of ["api", "worker"])
     expect(scripts[script]).toContain(`NODE_OPTIONS="${containerNodeOptions} $NODE_OPTIONS" exec node`);
   for (const unit of ["api", "worker"])

@@ -28,7 +28,6 @@ const slow: Record<string, string> = {
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
-  "test/local/compiled-code.test.ts": "runs a command twice, first without compiled code",
   "test/shared/tracing/tracing.test.ts": "waits until exports are given up",
   "test/worker/providers/policies/http.test.ts": "opens many connections",
 };
