@@ -73,6 +73,13 @@ export class RunningProcess {
     return this.#hasEnded;
   }
 
+  /** What it wrote that is no entry of the log, a JSON object with level, time and message: lines, and all of stderr. */
+  get noEntries(): unknown[] {
+    const isEntry = ({ level, time, msg }: LogLine) =>
+      typeof level === "number" && typeof time === "number" && typeof msg === "string";
+    return [...this.lines.filter((line) => !isEntry(line)), ...(this.#stderr === "" ? [] : [this.#stderr])];
+  }
+
   /** The lines that the process logged as errors. */
   get errors(): LogLine[] {
     return this.lines.filter(({ level }) => Number(level) >= errorLevel);

@@ -72,20 +72,17 @@ test("a start that meets BUSY behind a ready connection waits until Redis takes 
   redis.disconnect();
 });
 
-test.each(["api", "worker"] as const)(
-  "started while Redis is busy, the %s waits, and starts once the script has ended",
-  async (kind) => {
-    await whileBusy(async (end) => {
-      const environment = environmentFor({ databaseUrl: processUrlOf(database.url), redisUrl: server.url });
-      const started = new RunningProcess(`${kind}/main.ts`, environment);
-      try {
-        await started.line("still waiting for Redis");
-        await end();
-        await started.line("started");
-        expect(started.errors).toEqual([]);
-      } finally {
-        await started.destroy();
-      }
-    });
-  },
-);
+test("started while Redis is busy, a process waits, and starts once the script has ended", async () => {
+  await whileBusy(async (end) => {
+    const environment = environmentFor({ databaseUrl: processUrlOf(database.url), redisUrl: server.url });
+    const started = new RunningProcess("worker/main.ts", environment);
+    try {
+      await started.line("still waiting for Redis");
+      await end();
+      await started.line("started");
+      expect(started.errors).toEqual([]);
+    } finally {
+      await started.destroy();
+    }
+  });
+});

@@ -27,7 +27,6 @@ beforeAll(async () => {
 afterAll(() => Promise.all([cluster.stop(), database.drop()]));
 
 test.each([
-  ["api/main.ts", []],
   ["worker/main.ts", []],
   ["commands/main.ts", ["ledger", "verify"]],
   ["commands/main.ts", ["search", "raw", "req_01m7xy02p3f9xsnhttx3p2c6sn"]],
