@@ -1,18 +1,13 @@
-import { execFile } from "node:child_process";
-import { chown, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { Redis } from "ioredis";
-import { afterAll, expect, test } from "vitest";
-import { freePort } from "../../local/ports.ts";
-import { startPostgres } from "../../local/postgres.ts";
+import { afterAll, expect, inject, test } from "vitest";
 import { startRedis } from "../../local/redis.ts";
 import { RunningProcess } from "../harness/processes/process.ts";
 import { run } from "../harness/processes/run.ts";
 import { Service } from "../harness/processes/service.ts";
 import { sources } from "../harness/assertions/sources.ts";
-import { asOwner } from "../harness/servers/as-owner.ts";
+import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
@@ -23,7 +18,6 @@ import { codesIn, page, tableRows } from "./markdown.ts";
 
 const managed = page("docs/operating/managed-services.md");
 const password = "made-up";
-const execute = promisify(execFile);
 
 // Loaded before a process: its log then names each pool of connections to Postgres that it opens, with its size.
 const reporting = `
@@ -37,35 +31,35 @@ const reporting = `
   };`;
 
 const folder = await mkdtemp(join(tmpdir(), "serpmill-authority-"));
-/** The certificate of the authority. */
-const authority = join(folder, "authority.pem");
-await makeCertificates();
-const tlsPort = await freePort();
-const certificate = ["--tls-cert-file", join(folder, "server.pem"), "--tls-key-file", join(folder, "server.key")];
-const login = ["--requirepass", password, "--tls-port", String(tlsPort), "--tls-auth-clients", "no"];
-const plain = await startRedis({ extraArgs: [...login, ...certificate, "--tls-ca-cert-file", authority] });
-const postgres = await startPostgres({ durable: false });
-await encrypt(postgres.url);
+const authority = await createAuthority(folder);
+const certificates = join(folder, "ca.crt");
+const redis = await startRedis({ extraArgs: ["--requirepass", password] });
 const service = await Service.start({
   apis: 0,
   workers: 0,
   servers: {
-    database: await freshDatabaseIn(postgres.url),
-    redis: { ...plain, url: plain.url.replace("//", `//:${password}@`) },
+    database: await freshDatabaseIn(inject("postgresUrl")),
+    redis: { ...redis, url: redis.url.replace("//", `//:${password}@`) },
   },
 });
+const databaseUrl = new URL(service.processDatabaseUrl);
+const postgres = { host: databaseUrl.hostname, port: Number(databaseUrl.port) };
+// They take nothing but TLS.
+const postgresTls = await startBehindTls(authority, postgres, true);
+const redisTls = await startBehindTls(authority, { host: "127.0.0.1", port: redis.port }, false);
 /** What the processes need to reach the servers, but for the certificate of the authority. */
 const addresses = {
-  DATABASE_URL: `${service.processDatabaseUrl.replace("127.0.0.1", "localhost")}?sslmode=verify-full`,
-  REDIS_URL: `rediss://:${password}@localhost:${tlsPort}`,
+  DATABASE_URL: Object.assign(databaseUrl, { host: `localhost:${postgresTls.port}`, search: "sslmode=verify-full" })
+    .href,
+  REDIS_URL: `rediss://:${password}@localhost:${redisTls.port}`,
 };
 const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(reporting)}`;
-const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: authority, NODE_OPTIONS, KEPT_ANSWERS_DAYS: "1" };
+const trusting = { ...addresses, NODE_EXTRA_CA_CERTS: certificates, NODE_OPTIONS, KEPT_ANSWERS_DAYS: "1" };
 await service.startWorker(trusting);
 await service.startApi(trusting);
 afterAll(async () => {
   await service.stop();
-  await postgres.stop();
+  await Promise.all([postgresTls.stop(), redisTls.stop()]);
   await rm(folder, { recursive: true });
 });
 
@@ -74,10 +68,6 @@ test("over TLS with a private authority, and a Redis that has only a password, a
   await service.until(async () => (await service.search(token, { keyword: "tea" }, { key: "tea" })).status === 200);
   await service.rest();
   expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant", "charge"]);
-  const encrypted = `select distinct ssl from pg_stat_ssl join pg_stat_activity using (pid)
-    where datname = current_database() and application_name ~ '^serpmill-(api|worker)'`;
-  const { rows } = await asOwner(service.databaseUrl, (client) => client.query(encrypted));
-  expect(rows).toEqual([{ ssl: true }]);
 });
 
 test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and without both Postgres is not trusted", async () => {
@@ -87,7 +77,7 @@ test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and withou
       REDIS_URL: service.redisServer.url,
       SERP_PROVIDERS: "sandbox",
     });
-  expect(await listPlans(`${addresses.DATABASE_URL}&sslrootcert=${authority}`)).toMatchObject({ exitCode: 0 });
+  expect(await listPlans(`${addresses.DATABASE_URL}&sslrootcert=${certificates}`)).toMatchObject({ exitCode: 0 });
   expect((await listPlans(addresses.DATABASE_URL)).stderr).toMatch(/^Failed: unable to verify the first certificate/);
 });
 
@@ -103,9 +93,7 @@ test("each process has the connections to Redis that the page names, the dashboa
   const { token } = await service.organization();
   await service.until(async () => (await service.search(token, { keyword: "milk" })).status === 200);
   await Promise.all(service.apis.map(({ opsUrl }) => fetch(`${opsUrl}/queues`)));
-  const redis = new Redis(service.redisServer.url);
-  const lines = String(await redis.call("CLIENT", "LIST")).split("\n");
-  redis.disconnect();
+  const lines = String(await service.redis.call("CLIENT", "LIST")).split("\n");
   const names = lines.map((line) => / name=serpmill-(\S+)/.exec(line)?.[1]).filter((name) => name !== undefined);
   const codes = tableRows(managed, "connection to Redis").flatMap((row) => codesIn(row["connection to Redis"]));
   const listed = codes.filter((code) => !code.startsWith("/"));
@@ -156,30 +144,3 @@ test("no process keeps anything in a session of Postgres that the next transacti
   const files = sources("{api,worker,commands,shared}/**/*.{ts,sql}").filter(({ text }) => inSessions.test(text));
   expect(files.map(({ path }) => path)).toEqual(["shared/database/migrate.ts"]);
 });
-
-async function makeCertificates(): Promise<void> {
-  const openssl = (...args: string[]) => execute("openssl", args, { cwd: folder });
-  const newKey = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-  await openssl(...newKey, "-x509", "-subj", "/CN=authority", "-keyout", "authority.key", "-out", authority);
-  await openssl(...newKey, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr");
-  await writeFile(join(folder, "names"), "subjectAltName=DNS:localhost\n");
-  const signing = ["-CA", authority, "-CAkey", "authority.key", "-CAcreateserial", "-extfile", "names"];
-  await openssl("x509", "-req", "-in", "server.csr", ...signing, "-out", "server.pem");
-}
-
-/** Makes a running Postgres accept TLS. */
-async function encrypt(ownerUrl: string): Promise<void> {
-  await asOwner(ownerUrl, async (client) => {
-    const { rows } = await client.query("select current_setting('data_directory') as data");
-    const { uid, gid } = await stat(rows[0].data);
-    for (const name of ["server.pem", "server.key"]) {
-      const copy = join(rows[0].data, name);
-      await execute("cp", [join(folder, name), copy]);
-      await chown(copy, uid, gid);
-    }
-    await client.query("alter system set ssl_cert_file = 'server.pem'");
-    await client.query("alter system set ssl_key_file = 'server.key'");
-    await client.query("alter system set ssl = on");
-    await client.query("select pg_reload_conf()");
-  });
-}
