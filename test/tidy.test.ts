@@ -121,6 +121,7 @@ test("settings are read in one place", () => {
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/processes/service.ts": "the path, for the processes that it starts",
     "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
+    "test/clients/python.test.ts": "the path, on which it finds Python",
     "test/local/start.test.ts": "the path, on which it finds a Redis",
     "vitest.config.ts": "the compiled code of vitest's workers",
   };

@@ -18,7 +18,7 @@ import { reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub
 const stub = await startSerperStub();
 const service = await Service.start({
   apis: 2,
-  environment: { ...stub.settings, KEPT_ANSWERS_DAYS: "30", SEARCH_CACHE_SECONDS: "60" },
+  environment: { ...stub.settings, KEPT_ANSWERS_DAYS: "30", SEARCH_CACHE_SECONDS: "60", LOG_LEVEL: "debug" },
 });
 const postgres = await startProxy(service.databaseUrl);
 afterAll(async () => {
@@ -158,6 +158,7 @@ test("an answer whose charge was reversed is not read, and a hit whose caller le
     await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
     leave.abort();
     expect(await left).toBe("left");
+    await service.workers[0]?.line("the caller of a search disconnected");
     await owner.query("rollback");
   });
   await service.rest();
