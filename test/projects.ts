@@ -24,11 +24,13 @@ const slow: Record<string, string> = {
   "test/api/topups/begin-top-up.test.ts": "loads Stripe's library and waits for its time-outs",
   "test/api/unsent-answers.test.ts": "fills the buffers of connections",
   "test/bench/load/generate.test.ts": "sends load for seconds",
+  "test/clients/python.test.ts": "runs programs in Python",
   "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
   "test/shared/tracing/tracing.test.ts": "waits until exports are given up",
+  "test/upgrading.test.ts": "runs the script of an upgrade in each case",
   "test/worker/providers/policies/http.test.ts": "opens many connections",
 };
 
