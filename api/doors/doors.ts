@@ -76,9 +76,8 @@ function serveDoors(parts: DoorParts) {
     const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
     const identify = () => parts.identify(request, response, ...credentialOf(entrance, request));
-    const known = await identify();
-    const sent = door.sent === "query" ? request.query : await scope.receiveBody(readJson(request));
-    const caller = scope.isBodyLate ? await identify() : known;
+    const read = async () => (door.sent === "query" ? request.query : readJson(request));
+    const [caller, sent] = await scope.receive(identify, read);
     const { order, query } = readOrder(door, sent, scope);
 
     const idempotencyKey = await repeats.keyOf(caller, name, query);

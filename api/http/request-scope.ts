@@ -71,21 +71,17 @@ export class RequestScope {
   }
 
   /**
-   * Waits for the body that `reading` reads. The caller decides how long that takes, so a search's deadline does not run
-   * meanwhile: a body that is held back must not leave the providers less time than they need.
+   * Finds the caller, then reads the body. The caller decides how long that takes, so a search's deadline does not run meanwhile: a
+   * body that is held back must not leave the providers less time than they need. Behind a late one the caller is found anew: it
+   * may be revoked, suspended or limited by then.
    */
-  async receiveBody<T>(reading: Promise<T>): Promise<T> {
+  async receive<Found, Body>(find: () => Promise<Found>, read: () => Promise<Body>): Promise<[Found, Body]> {
+    const known = await find();
     const startedAtMs = performance.now();
-    try {
-      return await reading;
-    } finally {
-      this.#bodyMs += performance.now() - startedAtMs;
-    }
-  }
-
-  /** Whether the caller may be revoked, suspended or limited by now: it has to be found anew. */
-  get isBodyLate(): boolean {
-    return this.#bodyMs > lateBodyMs;
+    const body = await read().finally(() => {
+      this.#bodyMs = performance.now() - startedAtMs;
+    });
+    return [this.#bodyMs > lateBodyMs ? await find() : known, body];
   }
 
   /** When the search's deadline starts (`performance.now()`): at the arrival of the request, plus the wait for its body. */

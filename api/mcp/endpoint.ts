@@ -35,13 +35,14 @@ export function handleMcp(parts: McpParts) {
     const scope = requestScopeOf(response);
     const reason = foreignReason(request);
     if (reason) return rejectForeignHost(request, response, reason);
-    const identify = () => parts.identify(request, response, "any");
-    const known = await identify();
-    parts.unsent.check(known);
-    const message = await scope.receiveBody(readMessage(request, response));
+    const identify = async () => {
+      const found = await parts.identify(request, response, "any");
+      parts.unsent.check(found);
+      return found;
+    };
+    const [caller, message] = await scope.receive(identify, () => readMessage(request, response));
     // If the response is closed by now, its "close" event is over and could no longer cancel what starts here.
     if (message === undefined || response.closed) return;
-    const caller = scope.isBodyLate ? await identify() : known;
 
     const method = methodOf(message);
     scope.logFields.method = method;

@@ -74,11 +74,10 @@ export function handleSearch(parts: SearchHandlerParts) {
     const disconnected = abortOnDisconnect(response).signal;
     scope.search = {};
     const identify = () => parts.identify(request, response, "search");
-    const known = await identify();
+    const [caller, body] = await scope.receive(identify, () => readJson(request));
+    scope.search = body;
     const idempotencyKey = readIdempotencyKey(request);
-    scope.search = await scope.receiveBody(readJson(request));
-    const caller = scope.isBodyLate ? await identify() : known;
-    const query = readQuery(scope.search);
+    const query = readQuery(body);
     const asked = { caller, query, idempotencyKey, disconnected };
     sendAnswer(parts, request, response, await runSearch(parts, scope, asked));
   };

@@ -3,8 +3,8 @@
 -- ARGV: 1 window limit, 2 window ms, 3 '1' if the request was counted before (a second read, after a missing balance was
 --   stored), 4 '1' if the organization has limits, 5 the token if it has limits, otherwise ''.
 -- Returns {outcome, requests in the window, ms to its end, …}:
---   read: mils left to spend, balance, its version, mils held, searches that hold them, then what the organization and the token spent today and
---     in this month, and the mils held by the token (false without limits)
+--   read: mils left to spend, balance, its version, mils held, searches that hold them, then what the organization and the token
+--     spent today and in this month, and the mils held by the token (false without limits)
 --   balance_missing: version of the balance (0 without one), whose spending is missing
 --   limited: 0
 local used, leftMs = readWindow(KEYS[3], tonumber(ARGV[2]))

@@ -97,11 +97,8 @@ export class AccountHandlers {
     const { sessions, pageWindow, database, publicUrl } = this.#parts;
     return async (request, response) => {
       rejectCrossOrigin(request, publicUrl);
-      const scope = requestScopeOf(response);
       const readSession = () => requireSession(sessions, request, response, access);
-      const known = await readSession();
-      const form = await scope.receiveBody(readForm(request));
-      const signedIn = scope.isBodyLate ? await readSession() : known;
+      const [signedIn, form] = await requestScopeOf(response).receive(readSession, () => readForm(request));
       // The browser's session may have changed since the page was opened, even to one that an attacker planted.
       if (form.get("organization") !== signedIn.caller.organizationId)
         throw new CallerError("bad_request", { reason: "other_organization" });
