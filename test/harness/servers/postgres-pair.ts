@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chown, copyFile, rm } from "node:fs/promises";
+import { appendFile, chown, copyFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { LocalServer } from "../../../local/local-server.ts";
@@ -51,12 +51,12 @@ export class PostgresPair {
       from: replication.url,
     });
     const pair = new PostgresPair({ primary, standby, replication, folder });
-    if (isSynchronous)
-      await asOwner(primary.url, async (client) => {
-        await client.query(`alter system set synchronous_standby_names = '${standbyName}'`);
-        await client.query("select pg_reload_conf()");
-      });
-    await eventually(() => pair.#isReplicating(isSynchronous ? "sync" : "async"));
+    if (isSynchronous) {
+      const file = join(primary.folder, "data", "postgresql.conf");
+      await appendFile(file, `synchronous_standby_names = '${standbyName}'\n`);
+      await asOwner(primary.url, (client) => client.query("select pg_reload_conf()"));
+    }
+    await eventually(() => pair.isReplicating(isSynchronous ? "sync" : "async"));
     return pair;
   }
 
@@ -79,16 +79,8 @@ export class PostgresPair {
     });
   }
 
-  async close(): Promise<void> {
-    signalPostgres(this.primary.pid, "SIGKILL");
-    await this.replication.close();
-    await Promise.all([this.primary.stop(), this.standby.stop()]);
-    // The data may be in other folders, which Postgres' user can access.
-    for (const { folder } of [this.primary, this.standby]) await rm(folder, { recursive: true, force: true });
-    this.#folder.remove();
-  }
-
-  #isReplicating(state: "sync" | "async"): Promise<boolean> {
+  /** Whether the standby has what the primary has, and is in this state. */
+  isReplicating(state: "sync" | "async"): Promise<boolean> {
     return asOwner(this.primary.url, async (client) => {
       const { rows } = await client.query(
         "select sync_state, replay_lsn = pg_current_wal_lsn() as is_equal from pg_stat_replication where application_name = $1",
@@ -96,6 +88,15 @@ export class PostgresPair {
       );
       return rows[0]?.sync_state === state && rows[0]?.is_equal === true;
     });
+  }
+
+  async close(): Promise<void> {
+    signalPostgres(this.primary.pid, "SIGKILL");
+    await this.replication.close();
+    await Promise.all([this.primary.stop(), this.standby.stop()]);
+    // The data may be in other folders, which Postgres' user can access.
+    for (const { folder } of [this.primary, this.standby]) await rm(folder, { recursive: true, force: true });
+    this.#folder.remove();
   }
 }
 

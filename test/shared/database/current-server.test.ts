@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { createProcessLogin } from "../../../shared/database/process-login.ts";
@@ -6,6 +7,7 @@ import { openDatabase } from "../../../shared/database/pool.ts";
 import { openLog } from "../../../shared/log.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { PostgresPair, withoutPostgresPair } from "../../harness/servers/postgres-pair.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 
@@ -23,6 +25,20 @@ describe.skipIf(withoutPostgresPair !== "")(`a pool and a pair of servers${witho
     await createProcessLogin(pair.primary.url, processUrlOf(pair.primary.url));
   });
   afterAll(() => pair.close());
+
+  test("goes on without its standby, and waits for it again, by the statements of the runbook", async () => {
+    const runbook = await readFile("docs/operating/runbook.md", "utf8");
+    const statements = runbook.match(/(?<=`)alter system (re)?set [^`]+/g);
+    expect(statements).toHaveLength(2);
+    const states = ["async", "sync"] as const;
+    for (const [at, state] of states.entries()) {
+      await asOwner(pair.primary.url, async (client) => {
+        await client.query(statements?.[at] ?? "");
+        await client.query("select pg_reload_conf()");
+      });
+      await eventually(() => pair.isReplicating(state));
+    }
+  });
 
   test("refuses a standby until it is promoted, and then leaves a primary that vanished, also where a query waits for it", async () => {
     const address = await startProxy(processUrlOf(pair.primary.url));
