@@ -89,7 +89,7 @@ test("every page of a long list is read, even if one has to be requested twice",
   expect(stub.calls.filter(({ path }) => path === "/v1/checkout/sessions")).toHaveLength(4);
 });
 
-test("a session that cannot be credited is logged, the others are credited, and the exit code is 1", async () => {
+test("a session of an unknown organization is logged with exit code 1, also once another got its credit by hand; others are credited", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   stub.paid(organizationId, 100);
   const lost = stub.paid(newId("org"), 100);
@@ -98,6 +98,12 @@ test("a session that cannot be credited is logged, the others are credited, and 
   expect(exitCode).toBe(1);
   expect(readLine(stdout)).toMatchObject({ sessions: 3, credited: 2, notCredited: 1 });
   expect(readLine(stderr)).toMatchObject({ grantId: lost.id, outcome: "unknown_organization" });
+  const { organizationId: made } = await service.organization({ creditMils: 0 });
+  await operator.run("credit", "grant", made, "1000", "--id", lost.id);
+  const repeated = await operator.try("credit", "topups-check");
+  expect(repeated.exitCode).toBe(1);
+  expect(readLine(repeated.stdout)).toMatchObject({ repeated: 2, credited: 0, notCredited: 1 });
+  expect(readLine(repeated.stderr)).toMatchObject({ grantId: lost.id, outcome: "unknown_organization" });
 });
 
 test("a session that the ledger refuses is logged with the reason, and the sessions after it are credited", async () => {
