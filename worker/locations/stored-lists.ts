@@ -96,13 +96,15 @@ export async function removeList(database: Database, provider: string, record?: 
 
 type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
 
-/** One transaction whose statements may run longer than those of a search. */
+/** One transaction whose statements may run, and wait for a lock, longer than those of a search. */
 async function unhurried<Result>(
   database: Database,
   work: (query: Run, transaction: Querying) => Promise<Result>,
 ): Promise<Result> {
   return inTransaction(database, async (transaction) => {
-    await transaction.query(`set local statement_timeout = ${statementTimeoutMs}`);
+    await transaction.query(
+      `set local statement_timeout = ${statementTimeoutMs}; set local lock_timeout = ${statementTimeoutMs}`,
+    );
     // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
     const limit: object = { query_timeout: statementTimeoutMs };
     return work((text, values) => transaction.query({ text, values, ...limit }), transaction);

@@ -2,12 +2,15 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ListedLocation } from "../../../worker/locations/listed-location.ts";
 import { findNamesakes, readStoredLists, storeList } from "../../../worker/locations/stored-lists.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 let database: Database;
+let url: string;
 let close: () => Promise<void>;
 beforeAll(async () => {
-  ({ database, close } = await openFreshDatabase());
+  ({ database, url, close } = await openFreshDatabase());
 });
 afterAll(() => close());
 
@@ -22,6 +25,17 @@ const many = (prefix: string) => Array.from({ length: 12_000 }, (_, number) => l
 async function namesOf(provider: string, firstPart: string): Promise<string[]> {
   const found = await findNamesakes(database, [provider], { countryCode: "DE", firstParts: [firstPart] });
   return found.map(({ name }) => name);
+}
+
+/** Whether a statement has waited longer than a search may wait for a lock. Only the owner sees it. */
+async function isWaiting(): Promise<boolean> {
+  const { rows } = await asOwner(url, (owner) =>
+    owner.query(
+      `select from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and query_start < now() - interval '2.2 s'`,
+    ),
+  );
+  return rows.length > 0;
 }
 
 test("a refresh that is interrupted leaves the old list as it was, with its date", async () => {
@@ -48,9 +62,14 @@ test("while a list is replaced, searches find the old one, and all of the new on
   expect(await namesOf("replaced", "new 11999")).toEqual(["New 11999,Germany"]);
 });
 
-test("two refreshes at the same time leave one whole list", async () => {
-  const lists = [many("One"), many("Two")].map((locations) => storeList(database, "twice", { locations, onProgress }));
-  await Promise.all(lists);
+test("two refreshes at the same time leave one whole list, also if the first takes longer than a search may wait", async () => {
+  let second: Promise<unknown> | undefined;
+  const onStored = async () => {
+    second ??= storeList(database, "twice", { locations: many("Two"), onProgress });
+    await Promise.race([second, eventually(isWaiting)]);
+  };
+  await storeList(database, "twice", { locations: many("One"), onProgress: onStored });
+  await second;
   const { rows } = await database.query(
     "select split_part(folded, ' ', 1) as prefix, count(*) from locations where provider = 'twice' group by 1",
   );
