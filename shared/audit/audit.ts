@@ -6,8 +6,8 @@ import type { Querying } from "../database/transaction.ts";
 
 /**
  * The audit trail in Postgres: what operators, accounts, Stripe and automatic top-ups did. It is append-only: Postgres refuses
- * every change, and processes may only insert and read. Entries have ids, numbers and terms. They never have the name of an
- * organization or token, a keyword, a token or its hash, because they outlive the organization.
+ * every change, and processes may only insert and read. Entries have ids, numbers, terms and where the actor was. They never have
+ * the name of an organization or token, a keyword, a token or its hash, because they outlive the organization.
  */
 
 export const auditActions = [

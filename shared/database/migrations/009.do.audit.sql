@@ -1,7 +1,7 @@
 -- What operators, accounts and Stripe did: an append-only trail beside the ledger.
 
--- Entries have ids, numbers and terms, never the name of an organization or a token, a keyword, a token or its hash: they stay
--- when an organization is erased. So there are no foreign keys either.
+-- Entries have ids, numbers, terms and where the actor was, never the name of an organization or a token, a keyword, a token or its
+-- hash: they stay when an organization is erased. So there are no foreign keys either.
 create table audit_entries (
   id bigint generated always as identity primary key,
   at timestamptz not null default clock_timestamp(),
@@ -31,7 +31,7 @@ create index audit_entries_of_changes on audit_entries (organization_id, at)
 
 create trigger audit_entries_are_append_only before update or truncate on audit_entries
   for each statement execute function refuse_change('the audit trail is');
--- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people.
+-- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people, and changed nothing.
 create trigger audit_entries_stay before delete on audit_entries for each row
   when (old.action not in ('session.opened', 'session.closed') or old.at >= now() - interval '90 days')
   execute function refuse_change('the audit trail is');
