@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { readAuditPage } from "../../shared/audit/audit.ts";
 import { readLedgerPage, readRefundsPage } from "../../api/ledger/ledger-pages.ts";
-import { readKeptAnswersPage } from "../../shared/credits/kept-answers.ts";
+import { readKeptAnswersPage, readKeptDays } from "../../shared/credits/kept-answers.ts";
 import { readAnswersPage } from "../../shared/credits/stored-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { showOrganization } from "../../shared/organizations/organizations.ts";
@@ -14,12 +14,13 @@ import { readAutoTopup } from "../../api/auto-topups/auto-topup.ts";
 import { listPayments } from "../../api/auto-topups/payments.ts";
 import { listSessions, sessionKeyOf } from "../../api/billing/session/session-keys.ts";
 import { readHistory } from "../../api/ledger/history.ts";
+import { readOwnLimits } from "../../api/organizations/limits.ts";
 import { listTokens } from "../../api/tokens/tokens.ts";
 import { readRawAnswers } from "../../worker/raw-answers/raw-answers.ts";
 
 const itemsPerPage = 1_000;
-/** Above what an organization can cause in 30 days. */
-const eventsMax = 4_000;
+/** Above what an organization can cause in 30 days: 100 a day of each of three types. */
+const eventsMax = 10_000;
 /** An answer may have some megabytes. */
 const answersPerPage = 10;
 /** Raw answers are kept for an hour at most, from the first call of a search, which ends minutes before its decision at most. */
@@ -29,14 +30,16 @@ const recentMs = 65 * 60_000;
 export type ExportedLine = { kind: string } & Record<string, unknown>;
 
 /**
- * Everything that the service has about an organization, without hashes of tokens, sessions and keys, and the secret of its
- * webhook. It is read page by page while the service runs, so what changes meanwhile may be there or not.
+ * What the service has about an organization, but for hashes, the secret of its webhook, and what docs/operating/retention.md
+ * leaves out. It is read page by page while the service runs, so what changes meanwhile may be there or not.
  */
 export async function* exportOrganization(
   { database, redis }: { database: Database; redis: Redis },
   organizationId: string,
 ): AsyncGenerator<ExportedLine> {
   yield { kind: "organization", ...(await showOrganization(database, organizationId)) };
+  yield { kind: "spending_limits", ...(await readOwnLimits(database, "organization", organizationId)) };
+  yield { kind: "kept_answer_days", days: await readKeptDays(database, organizationId) };
   for (const token of await listTokens(database, organizationId)) yield { kind: "token", ...token };
   const thresholdMils = await readThreshold(database, organizationId);
   if (thresholdMils !== null) yield { kind: "low_balance_threshold", thresholdMils };

@@ -222,8 +222,16 @@ test("an erasure begins only if the operator types the id again, or says --yes",
   expect(await operator.run("org", "show", orgId)).toMatchObject({ suspendedAt: null, erasedAt: null });
 });
 
-test("an export has all that the service has about an organization, and no hash", async () => {
+test("an export has what the service has about an organization, and no hash", async () => {
   const { orgId, token } = await customer();
+  await operator.run("limit", "org", orgId, "--day", "500");
+  await asOwner(service.databaseUrl, (owner) =>
+    owner.query(
+      `insert into webhook_events (id, organization_id, type, body, next_attempt_at)
+       select 'evt_0' || lpad(n::text, 25, '0'), $1, 'webhook.test', '{}', null from generate_series(1, 9000) n`,
+      [orgId],
+    ),
+  );
   const { stdout } = await operator.try("org", "export", orgId);
   const lines = stdout
     .trimEnd()
@@ -232,6 +240,10 @@ test("an export has all that the service has about an organization, and no hash"
   const count = (kind: string) => lines.filter((line) => line.kind === kind).length;
   const kinds = ["organization", "token", "ledger_entry", "search", "session", "answer"];
   expect(kinds.map(count)).toEqual([1, 2, 3, 2, 1, 1]);
+  // 100 a day of each of three types, for 30 days.
+  expect(count("webhook_event")).toBe(9_000);
+  expect(lines).toContainEqual(expect.objectContaining({ kind: "spending_limits", dayLimitMils: 500 }));
+  expect(lines).toContainEqual({ kind: "kept_answer_days", days: 9 });
   expect(count("raw_answer")).toBeGreaterThanOrEqual(2);
   expect(count("audit_entry")).toBeGreaterThanOrEqual(4);
   expect(lines.at(-1)).toEqual({ kind: "end", orgId, lines: lines.length - 1 });
