@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -59,6 +60,14 @@ describe.skipIf(programs === undefined)(`a dump on an empty server${withoutProgr
     keyedAnswer = (await search(service, keyed)).text;
     await search(service, { keyword: "milk" });
     await service.rest();
+    await asOwner(ownerUrl, (client) =>
+      client.query(
+        `insert into auto_topups (organization_id, customer_id, payment_method_id, card_brand, card_last4, card_expires,
+           is_on, threshold_mils, amount_mils, ceiling_mils)
+         values ($1, 'cus_1', 'pm_1', 'visa', '4242', '4/2030', true, 1, 1000, 1000)`,
+        [organization.organizationId],
+      ),
+    );
     await pgProgram("pg_dump", "--format=custom", `--file=${dump}`, ownerUrl);
     // After the backup: lost with the server.
     await search(service, { keyword: "honey" });
@@ -70,10 +79,14 @@ describe.skipIf(programs === undefined)(`a dump on an empty server${withoutProgr
     folder.remove();
   });
 
-  test("serves again after a restore as documented: balances, ledger, tokens and answers under keys of the dump", async () => {
+  test("serves again after a restore as documented: balances, ledger, tokens and answers under keys of the dump, and no automatic top-ups", async () => {
     const ownerUrl = await startServer();
     await asOwner(ownerUrl, (client) => client.query("create role serpmill nologin"));
     await pgProgram("pg_restore", "--no-owner", "--exit-on-error", `--dbname=${ownerUrl}`, dump);
+    const [switchOff = ""] =
+      /(?<=`)update auto_topups [^`]+/.exec(await readFile("docs/operating/backup.md", "utf8")) ?? [];
+    const { rows } = await asOwner(ownerUrl, (client) => client.query(`${switchOff} returning is_on`));
+    expect(rows).toEqual([{ is_on: false }]);
     expect(await serveAgain(ownerUrl)).toEqual(served);
   });
 
