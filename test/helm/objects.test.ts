@@ -22,14 +22,20 @@ import {
 } from "./helm.ts";
 import { typeFaultsOf } from "./type-check.ts";
 
-/** An object without the labels that all have, a line for each field where that fits. */
-function reviewable({ metadata, ...object }: KubernetesObject): string {
+/** The lines of an object without the labels that all have, one for each field where that fits. */
+function reviewable({ metadata, ...object }: KubernetesObject): string[] {
   const own = { ...metadata, labels: undefined };
   const lines = Object.entries({ ...object, metadata: own }).map(([key, value]) => {
     const text = stringify(value, { collectionStyle: "flow", lineWidth: 150, flowCollectionPadding: false });
     return `${key}: ${text}`;
   });
-  return `---\n${lines.join("")}`;
+  return ["---", ...lines.join("").trimEnd().split("\n")];
+}
+
+/** The lines that others do not have, or have fewer times. */
+function linesWithout(lines: readonly string[], others: readonly string[]): string[] {
+  const left = [...others];
+  return lines.filter((line) => !left.includes(line) || left.splice(left.indexOf(line), 1).length === 0);
 }
 
 /** What the chart makes of values: objects that Kubernetes accepts, hardened and connected as docker compose does it. */
@@ -50,18 +56,29 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       expect(await helm("lint", "--strict", "--quiet", chart, "--values", valuesPath(name))).toBe("");
   });
 
-  test.each(["minimal", "everything"] as const)("the objects of %s are those that were reviewed", async (name) => {
-    // The rules and the proxy's configuration are compared with their files, below.
-    const reviewed = objectsOf(name).filter(({ kind }) => !/^(PrometheusRule|ConfigMap)$/.test(kind));
+  /** The objects to review, by name. The rules and the proxy's configuration are compared with their files, below. */
+  function reviewed(name: ValuesFile): Map<string, string[]> {
+    const objects = objectsOf(name).filter(({ kind }) => !/^(PrometheusRule|ConfigMap)$/.test(kind));
     const common = {
       "app.kubernetes.io/name": "serpmill",
       "app.kubernetes.io/instance": "serpmill",
       "app.kubernetes.io/managed-by": "Helm",
       "helm.sh/chart": `serpmill-${version}`,
     };
-    for (const { metadata } of reviewed) expect(metadata.labels).toMatchObject(common);
-    const text = reviewed.map(reviewable).join("").replaceAll(version, "VERSION");
-    await expect(text).toMatchFileSnapshot(`golden/${name}.yaml`);
+    for (const { metadata } of objects) expect(metadata.labels).toMatchObject(common);
+    return new Map(objects.map((object) => [`${object.kind} ${object.metadata.name}`, reviewable(object)]));
+  }
+  const reviewedText = (lines: readonly string[]) => `${lines.join("\n")}\n`.replaceAll(version, "VERSION");
+
+  test("the objects of minimal are those that were reviewed, and those of everything differ from them as reviewed", async () => {
+    const [minimal, everything] = [reviewed("minimal"), reviewed("everything")];
+    await expect(reviewedText([...minimal.values()].flat())).toMatchFileSnapshot("golden/minimal.yaml");
+    const changes = [...new Set([...minimal.keys(), ...everything.keys()])].flatMap((name) => {
+      const [before, after] = [minimal.get(name) ?? [], everything.get(name) ?? []];
+      const removed = linesWithout(before, after).map((line) => `-${line}`);
+      return [`@@ ${name}`, ...removed, ...linesWithout(after, before).map((line) => `+${line}`)];
+    });
+    await expect(reviewedText(changes)).toMatchFileSnapshot("golden/everything.diff");
   });
 
   test("managed stores are reached in their network alone, and their certificate authority is trusted", () => {
