@@ -1,34 +1,5 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
-import { result } from "../../../../shared/results.ts";
 import { elementsOf, partsWithEveryElement } from "../../../harness/fixtures/serpapi-page.ts";
-
-test("every kind of element is extracted, in page order, with its links", () => {
-  const found = elementsOf(partsWithEveryElement);
-  expect(found.map(({ type }) => type)).toEqual([
-    "paid",
-    "ai_overview",
-    "featured_snippet",
-    "knowledge_graph",
-    "shopping",
-    "top_stories",
-    "local_pack",
-    "organic",
-    "people_also_ask",
-    "images",
-    "video",
-    "video",
-    "shopping",
-    "shopping",
-    "discussions",
-    "other",
-    "other",
-    "other",
-    "paid",
-    "related_searches",
-  ]);
-  expect(z.array(result.omit({ rank: true })).parse(found)).toEqual(found);
-});
 
 test.each([
   ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 1 hour ago" }]],
