@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { errorBodySchemas } from "../../api/error-schemas.ts";
 import { type GuardedProcess, startGuardedProcess } from "../../local/guarded-process.ts";
 import { freePort } from "../../local/ports.ts";
 import { openMetrics } from "../../shared/metrics.ts";
@@ -13,16 +12,13 @@ import { readSource } from "../harness/assertions/sources.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { Service } from "../harness/processes/service.ts";
 import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
-import { startHaproxy, withoutHaproxy } from "../harness/servers/haproxy.ts";
-import { startNameServer } from "../harness/stubs/name-server.ts";
 import { type KubernetesObject, podOf, render, withoutHelm } from "./helm.ts";
 
-/** The containers of the chart as processes: with their commands, environments, files and probes, behind their proxy. */
+/** The containers of the chart as processes: with their commands, environments, files and probes. */
 
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
-const missing = withoutHelm || withoutHaproxy;
 
-describe.skipIf(missing !== "")(`what the chart starts${missing}`, () => {
+describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () => {
   const ends: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (let end = ends.pop(); end; end = ends.pop()) await end();
@@ -69,7 +65,7 @@ describe.skipIf(missing !== "")(`what the chart starts${missing}`, () => {
     const [, ...args] = container.command ?? [];
     const started = await startGuardedProcess(process.execPath, args, { cwd: checkout, env, stdio: "ignore" });
     ends.push(() => started.stop());
-    return { ...started, container, ports, opsUrl: `http://${address}:${ports["ops"]}`, address };
+    return { ...started, container, opsUrl: `http://${address}:${ports["ops"]}` };
   }
 
   const stop = async (pod: GuardedProcess) => {
@@ -81,61 +77,6 @@ describe.skipIf(missing !== "")(`what the chart starts${missing}`, () => {
   const probesOf = ({ container }: Awaited<ReturnType<typeof start>>) =>
     ["startupProbe", "livenessProbe", "readinessProbe"].map((name) => httpGet.parse(container[name]).httpGet.path);
 
-  const config = z.object({ data: z.object({ "haproxy.cfg": z.string() }) });
-
-  test("callers always get JSON: from the proxy while no API runs, from an API that is not ready, and then their answers", async () => {
-    const installed = await install();
-    const { service } = installed;
-    const objects = await render("minimal", 'settings.SERP_PROVIDERS="sandbox"');
-    const { token } = await service.organization();
-    const names = await startNameServer();
-    ends.push(() => names.close());
-    const api = await start(objects, "api", installed, "127.0.9.1");
-    const port = await freePort();
-    const text = config.parse(objects.find(({ kind }) => kind === "ConfigMap")).data["haproxy.cfg"];
-    const proxy = await startHaproxy({
-      config: "deploy/proxy/haproxy.cfg",
-      text,
-      changes: {
-        "parse-resolv-conf": `nameserver cluster 127.0.0.1:${names.port}`,
-        "bind :3000": `bind 127.0.0.1:${port}`,
-        "svc.cluster.local:3000": `svc.cluster.local:${api.ports["http"]}`,
-        "check port 3001": `check port ${api.ports["ops"]}`,
-      },
-    });
-    ends.push(() => proxy.stop());
-    const search = async () => {
-      const response = await fetch(`http://127.0.0.1:${port}/v1/serp/search`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-        body: JSON.stringify({ keyword: "in a cluster" }),
-      }).catch(() => undefined);
-      return response && { status: response.status, body: JSON.parse(await response.text()) };
-    };
-    type Seen = NonNullable<Awaited<ReturnType<typeof search>>>;
-    const until = (isTrue: (answer: Seen) => boolean) =>
-      service.until(async () => {
-        const answer = await search();
-        return answer !== undefined && isTrue(answer);
-      });
-    const reasonOf = ({ status, body }: Seen) =>
-      status === 503 ? errorBodySchemas[503].parse(body).error.details.reason : undefined;
-
-    // The DNS has no API yet.
-    await until((answer) => reasonOf(answer) === "shutting_down");
-    names.addresses.add(api.address);
-    await until((answer) => reasonOf(answer) === "no_workers");
-    const worker = await start(objects, "worker", installed, "127.0.9.2");
-    await until(({ status }) => status === 200);
-    for (const pod of [api, worker])
-      for (const path of probesOf(pod)) expect((await fetch(pod.opsUrl + path)).status).toBe(200);
-    service.redisServer.kill("SIGKILL");
-    const [, alive = "", ready = ""] = probesOf(api);
-    await service.until(async () => (await fetch(api.opsUrl + ready)).status === 503);
-    expect((await fetch(api.opsUrl + alive)).status).toBe(200);
-    await until((answer) => answer.status === 503 && reasonOf(answer) !== "shutting_down");
-  });
-
   test("the migration's pod reaches its database and ends with 0, and a worker's pod gets its provider's key", async () => {
     const installed = await install();
     const objects = await render("minimal");
@@ -146,7 +87,7 @@ describe.skipIf(missing !== "")(`what the chart starts${missing}`, () => {
     await stop(worker);
   });
 
-  test("pods trust the certificate authority that the values name, at Postgres and at Redis, and no other", async () => {
+  test("pods answer their probes, and trust the certificate authority that the values name, at Postgres and at Redis, and no other", async () => {
     const installed = await install();
     const { service, folder, secret } = installed;
     const authority = await createAuthority(folder);
@@ -166,7 +107,7 @@ describe.skipIf(missing !== "")(`what the chart starts${missing}`, () => {
     expect(await (await start(objects, "migrate", installed, "127.0.9.5")).exited).toBe("exit code 0");
     for (const component of ["worker", "api"]) {
       const pod = await start(objects, component, installed, "127.0.9.6");
-      await service.until(async () => (await fetch(`${pod.opsUrl}/readyz`)).ok);
+      for (const path of probesOf(pod)) await service.until(async () => (await fetch(pod.opsUrl + path)).ok);
       await stop(pod);
     }
   });

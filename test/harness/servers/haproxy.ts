@@ -13,13 +13,11 @@ export const withoutHaproxy = existsSync(program) ? "" : ` (skipped: no ${progra
 /**
  * Starts HAProxy with a shipped configuration.
  * @param options.config its path in the checkout.
- * @param options.text what was made of the file, if it is not used as it is.
  * @param options.changes what addresses and ports there become, for each of them, wherever they stand.
  * @returns all that it has written so far, and what stops it.
  */
 export async function startHaproxy(options: {
   config: string;
-  text?: string;
   changes: Readonly<Record<string, string>>;
   env?: Record<string, string>;
 }): Promise<{ written: () => string; stop: () => Promise<void> }> {
@@ -28,7 +26,7 @@ export async function startHaproxy(options: {
   const text = Object.entries(options.changes).reduce((changed, [from, to]) => {
     if (!changed.includes(from)) throw new Error(`${options.config} has no ${from}`);
     return changed.replaceAll(from, to);
-  }, options.text ?? readSource(options.config));
+  }, readSource(options.config));
   await writeFile(path, text);
   const haproxy = await startGuardedProcess(program, ["-f", path], {
     stdio: ["ignore", "pipe", "pipe"],
