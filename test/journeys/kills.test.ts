@@ -1,18 +1,13 @@
 import { expect, test } from "vitest";
-import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { admit } from "../../shared/credits/admit.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { Exposition, seesWorkers } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
-import { plan } from "../shared/credits/hold-requests.ts";
 
 /**
  * Processes die or stop while searches run. Most of a test is waiting for another process to notice, so the tests run
  * side by side, each with a service of its own.
  */
-
-const key = { hash: "h", fingerprint: "f" };
 
 /** Starts a service whose provider is a stub; afterwards verifies its ledger and ends it. */
 async function withService(
@@ -107,76 +102,6 @@ test.concurrent("a worker that is stopped while Redis is away ends in order and 
     expect(worker.errors).toEqual([]);
     await worker.line("the lease was not given back");
     await service.restartRedis(port);
-  }));
-
-test.concurrent("searches in flight at a killed API cost nothing", () =>
-  withService({ apis: 2, workers: 1, settings: { SEARCH_DEADLINE_MS: "5000" } }, async (service, stub) => {
-    const { organizationId, token } = await service.organization({ creditMils: 100 });
-    stub.hold();
-    const lost = (await searchesRunning(service, token, 3)).map((search) => search.catch(() => "disconnected"));
-    service.apis[0]?.kill("SIGKILL");
-    expect(await Promise.all(lost)).toEqual(["disconnected", "disconnected", "disconnected"]);
-
-    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-    await service.rest();
-    expect((await service.usage(token, 1)).body.creditBalanceMils).toBe(100);
-  }));
-
-test.concurrent("a charge whose API was killed before it delivered the answer is reversed", () =>
-  withService({ apis: 2, workers: 1 }, async (service, stub) => {
-    const { organizationId, token } = await service.organization({ creditMils: 100 });
-    const release = stub.hold();
-    const [lost] = (await searchesRunning(service, token, 1)).map((search) => search.catch(() => "disconnected"));
-    service.apis[0]?.kill("SIGKILL");
-    expect(await lost).toBe("disconnected");
-    release();
-    await service.until(async () => (await kindsOf(service, organizationId)).at(-1) === "charge");
-
-    // Six minutes later, as far as Postgres can tell.
-    await service.age();
-    await service.until(async () => (await kindsOf(service, organizationId)).at(-1) === "reversal");
-    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ mils: 5, reason: "undelivered" });
-    await service.until(async () => (await service.usage(token, 1)).body.creditBalanceMils === 100);
-    const [worker] = service.workers;
-    if (!worker) throw new Error("there is no worker");
-    const reversed = async () => (await Exposition.of(worker)).value('reversed_mils_total{reason="undelivered"}');
-    await service.until(async () => (await reversed()) === 5);
-    expect((await Exposition.of(worker)).value("charged_mils_total")).toBe(5);
-  }));
-
-test.concurrent("the sweeper ends a search whose job was never enqueued, and frees its Idempotency-Key", () =>
-  withService({ apis: 1, workers: 1 }, async (service) => {
-    const { organizationId } = await service.organization({ creditMils: 100 });
-    await storeBalance(service.redis, organizationId, { balanceMils: 100, version: 1 });
-    const request = {
-      organizationId,
-      tokenId: "tok",
-      requestId: "req_lost",
-      priceMils: 5,
-      budgetMs: 100,
-      plan,
-      key,
-    };
-    expect(await admit(service.redis, request)).toMatchObject({ outcome: "held" });
-
-    await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
-    expect((await service.ledgerOf(organizationId)).at(-1)).toMatchObject({ kind: "refund", reason: "swept" });
-    const again = { ...request, requestId: "req_again", budgetMs: 60_000 };
-    await service.until(async () => (await admit(service.redis, again)).outcome === "held");
-    await service.redis.flushall();
-  }));
-
-test.concurrent("API and worker answer their searches after a SIGTERM, and exit with code 0", () =>
-  withService({ apis: 1, workers: 1 }, async (service, stub) => {
-    const { token } = await service.organization({ creditMils: 100 });
-    const release = stub.hold();
-    const searches = await searchesRunning(service, token, 3);
-    const stopped = Promise.all([...service.workers, ...service.apis].map((process) => process.stop()));
-    await Promise.all([...service.workers, ...service.apis].map((process) => process.line("stopping")));
-    release();
-
-    for (const { status } of await Promise.all(searches)) expect(status).toBe(200);
-    expect(await stopped).toEqual([0, 0]);
   }));
 
 // The time that an API with the default deadline waits when it stops passes in a moment.

@@ -82,6 +82,10 @@ test("a step of maintenance that fails is counted, and stops none behind it", as
   await eventually(isReversed);
   await eventually(async () => (await failuresOf("resync")) > 1 && (await failuresOf("heartbeats")) > 0);
   expect(await failuresOf("undelivered")).toBe(0);
+  const reversedMils = async () => (await context.metrics.reversedMils.get()).values;
+  await eventually(async () =>
+    (await reversedMils()).some(({ labels, value }) => labels.reason === "undelivered" && value === 5),
+  );
   expect((await context.metrics.ledgerDriftMils.get()).values).toHaveLength(1);
   await context.redis.del("resync", "workers");
 });

@@ -8,7 +8,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "undelivered-row-missing",
     what: "A charge is final at once: no row in `undelivered` says that its answer has not arrived yet.",
-    caughtBy: testFile("test/journeys/kills.test.ts"),
+    caughtBy: faults("crash-points", "--only", "api:confirm:before, no key, first"),
     edits: [
       inSql("decide_searches", replace(owed, owed.replace("d.key_hash is null", "false"))),
       inSql("charge_alone", replace(/insert into undelivered [^;]*;/, "")),
@@ -102,7 +102,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "no-reconciler",
     what: "Charges whose delivery was never confirmed are not reversed.",
-    caughtBy: testFile("test/journeys/kills.test.ts"),
+    caughtBy: faults("crash-points", "--only", "api:confirm:before, no key, first"),
     edits: [inCode("reverseUndelivered", atStart("return;"))],
   },
   {
