@@ -1,33 +1,55 @@
 import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import { openApiDocument } from "../../api/docs/openapi-document.ts";
+import { errorBodySchemas } from "../../api/error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
 import { Agent, revisionNames } from "../harness/clients/agent.ts";
 import { challenges, endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
+import { startPrism } from "./docs/prism.ts";
 
-/** Every error of the catalogue, from the caller's side. outages.test.ts has the errors of an outage. */
+/**
+ * Every error of the catalogue, from the caller's side. Prism compares searches and readings of the usage with the document.
+ * outages.test.ts has the errors of an outage.
+ */
 
 const timeoutMs = 4_000;
 const metCodes = new Set<string>();
-const searchStatuses = new Set<number>();
+const seenStatuses = { search: new Set([503]), usage: new Set<number>() }; // Searches in an outage have the 503.
 
 const service = await Service.start({
+  apis: 2,
   environment: { SEARCH_DEADLINE_MS: String(timeoutMs), TOPUP_URL: "https://pay.example" },
 });
+// Callers reach the second API through Prism.
+const documented = 1;
+const prism = await startPrism(openApiDocument(), service.apis[documented]?.url ?? "", { requests: false });
+Object.assign(service.apis[documented] ?? {}, { url: prism.url });
 const organization = await service.organization({ terms: endlessWindow });
 // This search ends only at its deadline, so it starts before all other tests.
 const timeout = await begin("timeout");
 await service.untilRunning(1);
-afterAll(() => service.stop());
+afterAll(async () => {
+  await prism.close();
+  await service.stop();
+});
 
 function checkedRefusal(answer: Answer): Refusal {
   const refusal = refusalIn(answer);
+  expect(answer.headers.get("sl-violations")).toBeNull();
   metCodes.add(refusal.code);
   return refusal;
 }
 
-async function search(body: object, by = organization): Promise<Answer> {
-  const answer = await service.search(by.token, body);
-  searchStatuses.add(answer.status);
+async function search(body: object, by = organization, api = documented): Promise<Answer> {
+  const answer = await service.search(by.token, body, { api });
+  seenStatuses.search.add(answer.status);
+  return answer;
+}
+
+async function usage(token: string): Promise<Answer> {
+  const answer = await service.usage(token, documented);
+  seenStatuses.usage.add(answer.status);
   return answer;
 }
 
@@ -61,14 +83,14 @@ test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token wa
   const unknown = await search({ keyword: "a" }, { ...organization, token: "unknown" });
   expect(checkedRefusal(unknown)).toEqual({ code: "unauthenticated", details: {} });
   expect(unknown.headers.get("www-authenticate")).toBe(challenges.invalid);
-  for (const { headers } of [await service.send("/v1/usage"), await service.usage("unknown")]) {
+  for (const { headers } of [await service.send("/v1/usage"), await usage("unknown")]) {
     expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
   }
 });
 
 test("402 plan_required names the plan that does not include searches", async () => {
   const reader = await service.organization({ terms: { operations: ["usage.get"] } });
-  const { plan } = (await service.usage(reader.token)).body;
+  const { plan } = (await usage(reader.token)).body;
   expect(checkedRefusal(await search({ keyword: "a" }, reader))).toEqual({
     code: "plan_required",
     details: { plan, action: "upgrade" },
@@ -100,7 +122,7 @@ test("429 rate_limited for a full window says when to retry, for search and usag
   expect(first).toMatchObject({ status: 200 });
   expect(first.headers.get("ratelimit-policy")).toBe('"default";q=1;w=1000000');
   expect(first.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
-  for (const answer of [await search({ keyword: "a" }, limited), await service.usage(limited.token)]) {
+  for (const answer of [await search({ keyword: "a" }, limited), await usage(limited.token)]) {
     const window = { reason: "window", retryAfterMs: expect.any(Number), limit: 1, windowSeconds: 1_000_000 };
     const { body, headers } = answer;
     expect(checkedRefusal(answer)).toEqual({ code: "rate_limited", details: window });
@@ -124,7 +146,7 @@ test("429 rate_limited for too many searches in flight has the RateLimit headers
 
 test("every answer of usage has the RateLimit headers", async () => {
   const { token } = await service.organization({ plan: "free" });
-  const { headers } = await service.usage(token);
+  const { headers } = await usage(token);
   expect(headers.get("ratelimit-policy")).toBe('"default";q=60;w=60');
   expect(headers.get("ratelimit")).toMatch(/^"default";r=59;t=([1-5]?\d|60)$/);
 });
@@ -140,20 +162,23 @@ test("500 internal_error does not reveal the defect; the log has it", async () =
   expect(checkedRefusal(answer)).toEqual({ code: "internal_error", details: {} });
   await service.until(async () => isInLog(answer.body.requestId));
   // The contract of usage has no 500.
-  expect(checkedRefusal(await service.usage(invalidPlan.token))).toEqual({
+  expect(checkedRefusal(await usage(invalidPlan.token))).toEqual({
     code: "unavailable",
     details: { reason: "balance_unreadable", retryAfterMs: 1_000 },
   });
 });
 
 const isInLog = (requestId: string) =>
-  (service.apis[0]?.lines ?? []).some(
+  (service.apis[documented]?.lines ?? []).some(
     (line) => line.requestId === requestId && line.msg === "unhandled error" && "err" in line,
   );
 
 test("501 not_implemented lists the supported engines", async () => {
   const details = { engine: "bing", supported: ["google"] };
-  expect(checkedRefusal(await search({ keyword: "a", engine: "bing" }))).toEqual({ code: "not_implemented", details });
+  // Prism does not pass a 501 on.
+  const answer = await search({ keyword: "a", engine: "bing" }, organization, 0);
+  expect(checkedRefusal(answer)).toEqual({ code: "not_implemented", details });
+  expect(errorBodySchemas[501].parse(answer.body)).toEqual(answer.body);
 });
 
 const failures = [
@@ -184,7 +209,7 @@ test.each(failures)("$code with $details for a provider's $trigger, and nothing 
     { kind: "grant", mils: 5 },
     { kind: "refund", mils: 0, requestId, reason: "reason" in details ? details.reason : code },
   ]);
-  expect((await service.usage(payer.token)).body.creditBalanceMils).toBe(5);
+  expect((await usage(payer.token)).body.creditBalanceMils).toBe(5);
 });
 
 test("404 and 405 are answered by the router", async () => {
@@ -217,9 +242,18 @@ test("504 engine_timeout at the deadline over MCP, in every revision", async () 
   for (const payer of payers) expect(await service.chargesOf(payer)).toEqual([{ kind: "refund", mils: 0 }]);
 });
 
-test("callers can get every error of the catalogue, and a search has eight statuses besides 200 and the 503 of an outage", () => {
+test("callers can get every error of the catalogue, and every status of the document", () => {
   expect([...metCodes].toSorted()).toEqual(Object.keys(errors).toSorted());
-  expect([...searchStatuses].toSorted((one, other) => one - other)).toEqual([
-    200, 400, 401, 402, 429, 500, 501, 502, 504,
-  ]);
+  const operation = z.object({ responses: z.record(z.string(), z.unknown()) });
+  const { paths } = z
+    .object({
+      paths: z.object({
+        "/v1/serp/search": z.object({ post: operation }),
+        "/v1/usage": z.object({ get: operation }),
+      }),
+    })
+    .parse(openApiDocument());
+  const ascending = (statuses: Set<number>) => [...statuses].toSorted((one, other) => one - other).map(String);
+  expect(ascending(seenStatuses.search)).toEqual(Object.keys(paths["/v1/serp/search"].post.responses));
+  expect(ascending(seenStatuses.usage)).toEqual(Object.keys(paths["/v1/usage"].get.responses));
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { refusalIn } from "../harness/fixtures/refusals.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import type { Answer } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
@@ -29,11 +30,8 @@ test("a suspended organization's searches are refused within two seconds; it rea
   expect((await search(token)).status).toBe(200);
   await operator.run("org", "suspend", orgId);
   await within2s(async () => codeOf(await search(token)) === "plan_required");
-  expect((await search(token)).body.error.details).toEqual({
-    plan: "free",
-    action: "contact_operator",
-    reason: "suspended",
-  });
+  const details = { plan: "free", action: "contact_operator", reason: "suspended" };
+  expect(refusalIn(await search(token))).toEqual({ code: "plan_required", details });
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 995, plan: "free" });
 
   await operator.run("org", "resume", orgId);
