@@ -172,8 +172,10 @@ test("what is found is turned page by page, and no search is skipped or shown tw
     ids.push(await past(organization, { keyword: `word ${made}`, atMs: now - made }));
   const visitor = await signIn(service, organization);
   const seen: string[] = [];
-  for (let path: string | undefined = "/billing/searches?find=word"; path !== undefined; ) {
+  const first = "/billing/searches?show=all&find=word";
+  for (let path: string | undefined = first; path !== undefined; ) {
     const { text } = await visitor.get(path);
+    expect(text.includes(`href="${first.replace("&", "&amp;")}">Newest<`)).toBe(path !== first);
     seen.push(...linkedIn(text));
     path = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&");
   }
