@@ -35,12 +35,7 @@ const operator = new Operator(service, { ...settings, OPERATOR_NAME: "ada", RAW_
 Object.assign(named, await operator.create("free"));
 const call = { provider: "serper", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
 await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bodyCharacters: 2 } }, 600_000);
-const { headers } = await service.search(named.token, { keyword: "garden pump" });
-named.searchId = headers.get("x-request-id") ?? "";
-await service.until(async () => {
-  const { rows } = await service.database.query("select from search_log where request_id = $1", [named.searchId]);
-  return rows.length === 1;
-});
+named.searchId = await service.logged(await service.search(named.token, { keyword: "garden pump" }));
 await service.rest();
 named.eventId = await deliveredEvent(service.database, named.orgId);
 named.gapId = await openGap(service.databaseUrl, named.orgId);

@@ -12,22 +12,11 @@ import { chargeOf } from "../harness/fixtures/charge-of.ts";
 const service = await usualService();
 const operator = new Operator(service);
 
-const idOf = ({ headers }: { headers: Headers }) => headers.get("x-request-id") ?? "";
-
-/** Waits until the log has the search. */
-async function isLogged(requestId: string): Promise<void> {
-  await service.until(async () => {
-    const { rows } = await service.database.query("select from search_log where request_id = $1", [requestId]);
-    return rows.length === 1;
-  });
-}
-
 test("search show has the query, the token, the outcome, the ledger entries and what each call cost", async () => {
   const { organizationId: orgId, token, tokenId } = await service.organization();
   const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
   const answer = await service.search(token, body, { key: "a" });
-  const requestId = idOf(answer);
-  await isLogged(requestId);
+  const requestId = await service.logged(answer);
   const canonical = { ...body, location: "Munich,Germany", language: "German" };
   const asked = { ...canonical, targetDomain: null, types: null, format: "full" };
   const call = { provider: "sandbox", outcome: "ok", ms: expect.any(Number), costMicroUsd: 0 };
@@ -55,8 +44,7 @@ test("search show has the query, the token, the outcome, the ledger entries and 
 
 test("on a terminal a keyword cannot move the cursor or turn the line around", async () => {
   const { token } = await service.organization();
-  const requestId = idOf(await service.search(token, { keyword: "pump \u200f\u200e sandbox:error" }));
-  await isLogged(requestId);
+  const requestId = await service.logged(await service.search(token, { keyword: "pump \u200f\u200e sandbox:error" }));
   const { stdout } = await operator.tryAtTerminal({ columns: 100 }, "search", "show", requestId);
   expect(stdout).toContain("pump \\u{200f}\\u{200e} sandbox:error");
   expect(stdout).toMatch(/^outcome +refunded$/m);

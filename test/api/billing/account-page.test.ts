@@ -3,7 +3,7 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, readable, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -17,13 +17,6 @@ afterAll(async () => {
   await service.stop();
   await postgresProxy.close();
 });
-
-/** The text of the page without markup. */
-const readable = (html: string) =>
-  html
-    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
-    .replace(/<[^>]*>/g, " ")
-    .replace(/\s+/g, " ");
 
 test("the page shows the same balance, holds, plan and rate window as REST, and takes nothing of that window", async () => {
   const organization = await service.organization({ creditMils: 12_345, terms: { windowLimit: 50, concurrency: 7 } });

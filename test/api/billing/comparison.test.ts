@@ -5,7 +5,7 @@ import { confirmDelivered, reverseCharges } from "../../../shared/credits/delive
 import { setKeptDays } from "../../../shared/credits/kept-answers.ts";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import type { Query } from "../../../shared/query/query.ts";
-import { forgetPageViews, signIn } from "../../harness/clients/page-visitor.ts";
+import { forgetPageViews, readable, signIn } from "../../harness/clients/page-visitor.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { keepSearch } from "../../harness/fixtures/kept-search.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
@@ -42,12 +42,6 @@ async function kept(
   await keepSearch(service.database, search, { fields: { keyword: "tea", ...fields }, hosts });
   return requestId;
 }
-
-const readable = (text: string) =>
-  text
-    .replaceAll(/<[^>]*>/g, " ")
-    .replaceAll(/\s+/g, " ")
-    .trim();
 
 const rowsOf = (page: string) =>
   [...page.matchAll(/<tr class="[^"]*">(.*?)<\/tr>/gs)].map(([, row = ""]) => readable(row));
@@ -107,15 +101,8 @@ test("searches under keys are compared for 24 hours although nothing is kept", a
   await forgetPageViews(service);
   const organization = await service.organization();
   const ids: string[] = [];
-  for (const key of ["one", "two"]) {
-    const { headers } = await service.search(organization.token, { keyword: "keyed tea" }, { key });
-    const id = headers.get("x-request-id") ?? "";
-    ids.push(id);
-    await service.until(async () => {
-      const { rows } = await service.database.query("select from search_log where request_id = $1", [id]);
-      return rows.length === 1;
-    });
-  }
+  for (const key of ["one", "two"])
+    ids.push(await service.logged(await service.search(organization.token, { keyword: "keyed tea" }, { key })));
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get(`/billing/searches/${ids[1]}/compare`);
   expect(text).toContain(`href="/billing/searches/${ids[0]}"`);

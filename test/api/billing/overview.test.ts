@@ -5,7 +5,7 @@ import { inTransaction } from "../../../shared/database/transaction.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { setThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { setWebhook } from "../../../shared/webhooks/webhooks.ts";
-import { signIn } from "../../harness/clients/page-visitor.ts";
+import { readable, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -96,10 +96,7 @@ test("an account sees when its credit ends, at the pace of a day that is far fro
 
 /** The section of the chart as text. */
 const usageIn = (page: string) =>
-  (/<div id="usage".*?<\/section>/s.exec(page)?.[0] ?? "")
-    .replaceAll(/<svg[\s\S]*<\/svg>/g, "")
-    .replaceAll(/<[^>]*>/g, " ")
-    .replaceAll(/\s+/g, " ");
+  readable((/<div id="usage".*?<\/section>/s.exec(page)?.[0] ?? "").replaceAll(/<svg[\s\S]*<\/svg>/g, ""));
 
 /** A search of now, as ledger and log have it. */
 async function search({ organizationId }: Organization, durationMs: number, tokenId: string) {

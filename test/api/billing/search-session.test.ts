@@ -20,14 +20,8 @@ async function colleague() {
 }
 
 /** Sends a search, and waits until the log has it. @returns its request id. */
-async function logged(token: string, keyword: string): Promise<string> {
-  const { body } = await service.search(token, { keyword }, { key: keyword.replaceAll(/\W/g, "-") });
-  await service.until(async () => {
-    const { rows } = await service.database.query("select from search_log where request_id = $1", [body.requestId]);
-    return rows.length === 1;
-  });
-  return body.requestId;
-}
+const logged = async (token: string, keyword: string) =>
+  service.logged(await service.search(token, { keyword }, { key: keyword.replaceAll(/\W/g, "-") }));
 
 const open = [
   "get /billing/searches",

@@ -6,7 +6,7 @@ import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../api/ledger/find-searches.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
-import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, readable, signIn } from "../../harness/clients/page-visitor.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
@@ -24,23 +24,9 @@ afterAll(async () => {
   await service.rest();
 });
 
-/** The text of the page without markup. */
-const readable = (html: string) =>
-  html
-    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
-    .replace(/<[^>]*>/g, " ")
-    .replace(/\s+/g, " ");
-
 /** Sends a search, and waits until the log has it. @returns its request id. */
-async function search(token: string, body: object, key?: string): Promise<string> {
-  const { headers } = await service.search(token, body, key === undefined ? {} : { key });
-  const requestId = headers.get("x-request-id") ?? "";
-  await service.until(async () => {
-    const { rows } = await service.database.query("select from search_log where request_id = $1", [requestId]);
-    return rows.length === 1;
-  });
-  return requestId;
-}
+const search = async (token: string, body: object, key?: string) =>
+  service.logged(await service.search(token, body, key === undefined ? {} : { key }));
 
 /** A charged search, or a repeat under its key, as the ledger and the log have it. @returns its request id. */
 async function past(
@@ -301,13 +287,7 @@ test("an open page gets the keyword of a search although it is written a moment 
 /** The headings of the days on a page, without markup, and how many entries are under each. */
 function daysOn(page: string): [heading: string, entries: number][] {
   return [...page.matchAll(/<tbody>\s*<tr class="date">(.*?)<\/tr>(.*?)<\/tbody>/gs)].map(
-    ([, heading = "", rows = ""]) => [
-      heading
-        .replaceAll(/<[^>]*>/g, " ")
-        .replaceAll(/\s+/g, " ")
-        .trim(),
-      rows.match(/<tr>/g)?.length ?? 0,
-    ],
+    ([, heading = "", rows = ""]) => [readable(heading), rows.match(/<tr>/g)?.length ?? 0],
   );
 }
 

@@ -1,5 +1,13 @@
 import type { Answer, Organization, Service } from "../processes/service.ts";
 
+/** The text of a page, or of a part of one, without markup. */
+export const readable = (html: string): string =>
+  html
+    .replace(/<(script|style|title)[\s\S]*?<\/\1>/g, "")
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
+
 /** A browser without a screen: it keeps the session's cookie, and says where a request came from. */
 export class PageVisitor {
   readonly #service: Service;

@@ -198,6 +198,16 @@ export class Service {
     return { open: Object.keys(holds).length, heldMils: Number(held) };
   }
 
+  /** Waits until the log has a search. @returns its request id. */
+  async logged({ headers }: Answer): Promise<string> {
+    const requestId = headers.get("x-request-id") ?? "";
+    await this.until(async () => {
+      const { rows } = await this.database.query("select from search_log where request_id = $1", [requestId]);
+      return rows.length === 1;
+    });
+    return requestId;
+  }
+
   /** Waits until workers run at least this many searches at once. The job of one whose hold has ended may end a little later. */
   async untilRunning(count: number): Promise<void> {
     await this.until(async () => {
