@@ -51,7 +51,7 @@ const long: Record<string, string> = {
   "test/journeys/kills.test.ts": "kills and freezes processes and waits until others take over",
   "test/journeys/last-release.test.ts": "installs the last release and runs it beside this one",
   "test/journeys/rotation.test.ts": "replaces all processes for each secret",
-  "test/journeys/upgrade.test.ts": "installs the last release and upgrades it",
+  "test/journeys/upgrade.test.ts": "replaces every process under load, behind the proxy",
 };
 
 /** The test files of each project, as paths from the root of the checkout. @throws if a file above is gone. */
