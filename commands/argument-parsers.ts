@@ -50,11 +50,11 @@ export function parseMonth(text: string): string {
   throw new InvalidArgumentError("expected a month, such as 2026-10");
 }
 
-/** Parses a text that is not blank. */
+/** Parses a text that is not blank. @returns it without blanks around it, which would make another id of a copied one. */
 export function parseText(lengthMax: number) {
   return (text: string): string => {
-    const { length } = text.trim();
-    if (length >= 1 && length <= lengthMax) return text;
+    const trimmed = text.trim();
+    if (trimmed.length >= 1 && trimmed.length <= lengthMax) return trimmed;
     throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
   };
 }

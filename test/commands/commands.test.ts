@@ -76,6 +76,8 @@ test("each grant adds credit, except a repeat under the same --id, which is refu
   const grant = { orgId, grantId: `invoice 7 of ${orgId}`, balanceMils: 900 };
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 700, repeated: false });
   expect(await operator.run(...once)).toEqual({ ...grant, grantedMils: 0, repeated: true });
+  const copied = once.map((word) => (word === grant.grantId ? ` ${word} ` : word));
+  expect(await operator.run(...copied)).toEqual({ ...grant, grantedMils: 0, repeated: true });
   const another = await operator.try(...once.map((word) => (word === "700" ? "7000" : word)));
   expect(another).toMatchObject({ exitCode: 1, stdout: "" });
   expect(another.stderr).toContain("belongs to an earlier grant of 700 mils, not 7000 mils. Nothing was changed.");
