@@ -190,13 +190,13 @@ export async function recordAttempt(
   const attemptsNow = attempts - earlierAttempts;
   const givenUp = !isDelivered && (attemptsNow >= attemptsMax || status === 410);
   const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attemptsNow);
-  await database.query(
+  const { rowCount } = await database.query(
     `update webhook_events set last_outcome = $3, last_status = $4, delivered_at = case when $5 then now() end,
        next_attempt_at = now() + make_interval(secs => $6)
      where id = $1 and attempts = $2 and earlier_attempts = $7 and next_attempt_at is not null`,
     [eventId, attempts, outcome, status, isDelivered, pauseSeconds, earlierAttempts],
   );
-  return { givenUp };
+  return { givenUp: givenUp && rowCount === 1 };
 }
 
 /** Seconds from the end of this attempt to the next one. */

@@ -37,7 +37,8 @@ test("an event that is replayed during its last attempt is not given up when tha
   const [claimed] = await claimEvents(database, { limit: 1, without: [] });
   if (!claimed) throw new Error("no event is due");
   await inTransaction(database, (transaction) => replayEvent(transaction, claimed.eventId, organizationId));
-  await recordAttempt(database, claimed, { outcome: "refused", status: 500 });
+  const recorded = await recordAttempt(database, claimed, { outcome: "refused", status: 500 });
+  expect(recorded).toEqual({ givenUp: false });
   expect(await claimEvents(database, { limit: 1, without: [] })).toMatchObject([{ eventId: claimed.eventId }]);
 });
 
