@@ -2,7 +2,8 @@
 
 import { html, type Html } from "./html.ts";
 
-const grouped = new Intl.NumberFormat("en-US");
+// No sign for -0, which is zero with its sign changed.
+const grouped = new Intl.NumberFormat("en-US", { signDisplay: "negative" });
 const monthAndYear = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
 const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 

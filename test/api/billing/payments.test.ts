@@ -179,6 +179,8 @@ test("a statement has opening balance, credit, corrections, net charges and clos
   // Notes that a spreadsheet would run.
   expect(csv.text).toContain("'=granted twice");
   expect((await person.get("/billing/statements.csv?month=2026-01")).text).toContain("'=1+1");
+  // A month without entries.
+  expect((await person.get("/billing/statements/2026-03")).text).not.toContain("-0 mils");
 });
 
 test.each(["2025-12", "2999-01", "2026-13", "2026-1", "../searches", "2026-01'--"])(
