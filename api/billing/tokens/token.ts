@@ -99,13 +99,14 @@ const chargedSearches = (charges: number) => `${count(charges)} charged ${charge
 const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a week", "0": "Now" };
 
 /** The form has the id of the successor, so that it creates one however often it is sent. */
-function rotation({ organizationId, token: { tokenId } }: TokenDetails, { problems }: SentForm): Html {
+function rotation({ organizationId, token: { tokenId } }: TokenDetails, { values, problems }: SentForm): Html {
+  const chosen = values.get("ends") ?? "86400";
   return html`<section class="setting" aria-labelledby="rotate-title"><div class="intro"><h2 id="rotate-title">Rotate</h2>
 <p class="aside">A new token with the same name, scopes, limits and expiry replaces this one. Until this one expires, both work, each with its own limits.</p></div>
 <form class="form" method="post" action="/billing/tokens/rotate">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}"><input type="hidden" name="id" value="${newId("tok")}">
 <div class="field"><label for="ends">This token expires</label>
-<select id="ends" name="ends"${problems.rotate !== undefined && html` aria-invalid="true" aria-describedby="rotate-problem"`}>${Object.entries(overlaps).map(([seconds, label]) => html`<option value="${seconds}"${seconds === "86400" && html` selected`}>${label}</option>`)}</select>
+<select id="ends" name="ends"${problems.rotate !== undefined && html` aria-invalid="true" aria-describedby="rotate-problem"`}>${Object.entries(overlaps).map(([seconds, label]) => html`<option value="${seconds}"${seconds === chosen && html` selected`}>${label}</option>`)}</select>
 ${problemOf(problems, "rotate")}</div>
 <button>Rotate</button>
 </form></section>`;
