@@ -216,7 +216,7 @@ function tokenForm({ organizationId, own: session, hasDoors }: TokenList, sent: 
   const lifetime = values.get("expires") ?? "";
   return html`<form class="card form columns" method="post" action="/billing/tokens/create">
 ${organizationField(organizationId)}
-<input type="hidden" name="id" value="${values.get("id") ?? newId("tok")}">
+<input type="hidden" name="id" value="${newId("tok")}">
 <div>
 ${textField(sent, { name: "name", label: "Name", hint: "The program or person that uses it.", attributes: html` maxlength="${nameLengthMax}" required` })}
 <fieldset class="choices"${problems.scope !== undefined && html` aria-describedby="scope-problem"`}><legend>Scopes</legend>
