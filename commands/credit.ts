@@ -156,11 +156,13 @@ async function checkTopups(context: CommandContext, days: number) {
   const count = async (outcome: PaymentOutcome) => {
     if (outcome.outcome === "unknown_organization" || outcome.outcome === "unusable") counts.notCredited += 1;
     else counts[outcome.outcome] += 1;
-    if (outcome.outcome !== "credited") return;
+    if (!("topup" in outcome)) return;
     const { organizationId, mils, topup } = outcome;
+    // An operator may have credited it by its id, which changes no plan.
+    if (topup.planChanged) await announceIdentityChange(context);
+    if (!topup.fresh) return;
     counts.creditedMils += mils;
     await announceBalance(context, organizationId, topup.balance);
-    if (topup.planChanged) await announceIdentityChange(context);
   };
   const recent = { created: { gte: since }, limit: listedPerPage };
   const completed = { ...recent, status: "complete", expand: expandPayment } as const;

@@ -72,7 +72,10 @@ export const crediting =
     return outcome;
   };
 
-/** Adds the credit and its entry in the audit trail in one transaction. A payment that was credited before has its entry. */
+/**
+ * Adds the credit and its entry in the audit trail in one transaction. A payment that was credited before has its entry, except for
+ * the plan that it changes if an operator credited it.
+ */
 async function creditPayment(
   { database }: Pick<Context, "database">,
   { record, ...paid }: PaidPayment,
@@ -84,13 +87,13 @@ async function creditPayment(
     if (await isErased(transaction, organizationId)) return undefined;
     const topup = await topUp(transaction, paid);
     if (topup) await record?.(transaction);
-    if (!topup?.fresh) return topup;
-    const { balance, planChanged } = topup;
+    if (!topup?.fresh && !topup?.planChanged) return topup;
+    const { fresh, balance, planChanged } = topup;
     await recordAudit(transaction, actor, {
       action: "credit.topped_up",
       organizationId,
       subject: grantId,
-      before: { balanceMils: balance.balanceMils - mils, ...(planChanged && { plan: "free" }) },
+      before: { balanceMils: balance.balanceMils - (fresh ? mils : 0), ...(planChanged && { plan: "free" }) },
       after: { balanceMils: balance.balanceMils, ...(planChanged && { plan: "payg" }) },
       requestId,
     });

@@ -98,10 +98,15 @@ test("repeated and later top-ups and operator grants do not change the plan", as
 test("a session that an operator credited by its id is not credited again, but counts as the first top-up", async () => {
   const { organizationId } = await service.organization({ plan: "free", creditMils: 0 });
   const session = stub.paid(organizationId, 1_000);
-  await new Operator(service).run("credit", "grant", organizationId, "10000", "--id", session.id);
+  const operator = new Operator(service);
+  await operator.run("credit", "grant", organizationId, "10000", "--id", session.id);
   expect(await count(() => send(eventOf(session)))).toEqual({ repeated: 1 });
   expect(await service.ledgerOf(organizationId)).toHaveLength(1);
   expect(await planOf(organizationId)).toBe("payg");
+  const before = { balanceMils: 10_000, plan: "free" };
+  expect(await operator.run("audit", "list", "--org", organizationId, "--action", "credit.topped_up")).toMatchObject({
+    entries: [{ actorKind: "stripe", subject: session.id, before, after: { ...before, plan: "payg" } }],
+  });
 });
 
 test("the amount that was paid is credited, whatever the session's metadata says", async () => {
