@@ -1,6 +1,9 @@
 import { z } from "zod";
+import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
-import type { Querying } from "../../shared/database/transaction.ts";
+import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import { isErased } from "../../shared/organizations/organizations.ts";
+import { askToDelete } from "./stripe-deletions.ts";
 
 /** The settings of automatic top-ups and their state. `payments.ts` has the payments. */
 
@@ -117,22 +120,27 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
 }
 
 /**
- * Stores the id of the organization's customer at Stripe, unless it has another one than the customer that is gone there.
- * @returns the stored id.
+ * Stores the id of the organization's customer at Stripe, unless it has another one than the customer that is gone there, or was
+ * erased. Then Stripe deletes this one.
+ * @returns the stored id; undefined if the organization was erased.
  */
 export async function keepCustomer(
-  database: Querying,
+  database: Database,
   organizationId: string,
   customerId: string,
   goneId?: string,
-): Promise<string> {
-  await database.query(
-    `insert into auto_topups (organization_id, customer_id) values ($1, $2)
-     on conflict (organization_id) do update set customer_id = excluded.customer_id where auto_topups.customer_id = $3`,
-    [organizationId, customerId, goneId],
-  );
-  const kept = await readAutoTopup(database, organizationId);
-  return kept?.customerId ?? customerId;
+): Promise<string | undefined> {
+  return inTransaction(database, async (transaction) => {
+    if (!(await isErased(transaction, organizationId)))
+      await transaction.query(
+        `insert into auto_topups (organization_id, customer_id) values ($1, $2)
+         on conflict (organization_id) do update set customer_id = excluded.customer_id where auto_topups.customer_id = $3`,
+        [organizationId, customerId, goneId],
+      );
+    const kept = await readAutoTopup(transaction, organizationId);
+    if (kept?.customerId !== customerId) await askToDelete(transaction, customerId);
+    return kept?.customerId;
+  });
 }
 
 /** The settings of an organization, locked until the end of the transaction; undefined if it has none. */

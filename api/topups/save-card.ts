@@ -4,6 +4,7 @@ import { keepCustomer, readAutoTopup } from "../auto-topups/auto-topup.ts";
 import { saveCard } from "../auto-topups/audited-changes.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
+import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { organizationOf, ownerMetadata, unixSeconds } from "./credit-payment.ts";
 import { beginSession, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
@@ -51,7 +52,10 @@ export async function beginCard(
   return { url };
 }
 
-/** If a second click created a customer meanwhile, that one is used, and this one stays empty. */
+/**
+ * If a second click created a customer meanwhile, that one is used.
+ * @throws {CallerError} `unauthenticated` if the organization was erased meanwhile.
+ */
 async function createCustomer(
   stripe: Stripe,
   database: Context["database"],
@@ -63,7 +67,9 @@ async function createCustomer(
     { name, metadata: ownerMetadata(organizationId) },
     { idempotencyKey: newId("topup") },
   );
-  return keepCustomer(database, organizationId, created.id, goneId);
+  const keptId = await keepCustomer(database, organizationId, created.id, goneId);
+  if (keptId === undefined) throw new CallerError("unauthenticated");
+  return keptId;
 }
 
 function createSession(stripe: Stripe, customer: string, asked: CardHolder & { replaces: string | undefined }) {

@@ -4,6 +4,7 @@ import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.t
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { eventOf, disconnect, StripeStub } from "../../harness/stubs/stripe-stub.ts";
 
 /** What a payer sets on the page of payments: the card, when and how much, on and off. */
@@ -128,6 +129,36 @@ test("a payer whose customer is gone at Stripe saves a card under a new one, whi
   await payer.switchOn();
   await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
   expect(stub.cards.paid.at(-1)).toMatchObject({ customer: session.customer });
+});
+
+test("saving a card twice at once leaves one customer at Stripe, and an erased organization none", async () => {
+  for (const { change, statuses } of [
+    { change: "select $1", statuses: [303, 303] },
+    { change: "update organizations set erased_at = now() where id = $1", statuses: [401, 401] },
+  ]) {
+    const { organizationId, token } = await service.organization();
+    const person = new PageVisitor(service);
+    await forgetSignIns(service);
+    await person.signIn(token);
+    const customers = () =>
+      [...stub.cards.customers].filter(([, { metadata }]) => metadata["serpmill_organization"] === organizationId);
+    const answers = await asOwner(service.databaseUrl, async (owner) => {
+      // Neither click can store its customer before both are at Stripe.
+      await owner.query("begin; lock table auto_topups in share mode");
+      await owner.query(change, [organizationId]);
+      const form = { organization: organizationId };
+      const sent = [1, 2].map(() => person.post("/billing/auto-topup/card", form));
+      await service.until(async () => customers().length === 2);
+      await owner.query("commit");
+      return Promise.all(sent);
+    });
+    expect(answers.map(({ status }) => status)).toEqual(statuses);
+    const used = new Set(
+      stub.sessions.filter((one) => one.client_reference_id === organizationId).map((one) => one.customer),
+    );
+    await service.until(async () => customers().length === used.size);
+    expect(customers().map(([id]) => id)).toEqual([...used]);
+  }
 });
 
 test("a page from before automatic top-up was switched off changes its terms no more", async () => {

@@ -21,7 +21,8 @@ const usual = { thresholdMils: 1_000_000, amountMils: 10_000, ceilingMils: 50_00
 
 async function payer(terms = usual) {
   const { organizationId } = await service.organization({ creditMils: 0 });
-  const customerId = await keepCustomer(service.database, organizationId, `cus_${newId("org").slice(4)}`);
+  const customerId = `cus_${newId("org").slice(4)}`;
+  await keepCustomer(service.database, organizationId, customerId);
   const card = { paymentMethodId: `pm_${newId("org").slice(4)}`, brand: "visa", last4: "4242", expires: "4/2030" };
   await inTransaction(service.database, async (transaction) => {
     await saveCard(
