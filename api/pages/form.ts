@@ -43,10 +43,14 @@ interface DollarsField extends Pick<TextField, "name" | "label" | "hint"> {
 
 /** A text field for an amount in dollars. */
 export function dollarsField(sent: SentForm, { mils, isRequired = false, ...field }: DollarsField): Html {
-  const value = mils === null || mils === undefined ? "" : dollars(mils).slice(1);
+  const value = dollarsText(mils);
   const attributes = html` inputmode="decimal" size="12"${isRequired && html` required`}`;
   return textField(sent, { ...field, value, attributes });
 }
+
+/** What a {@link dollarsField} shows before a person changes it. */
+export const dollarsText = (mils: DollarsField["mils"]) =>
+  mils === null || mils === undefined ? "" : dollars(mils).slice(1);
 
 /** What is wrong with a field. The field refers to it by the id `NAME-problem`. */
 export function problemOf(problems: FieldProblems, name: string): Html | false {

@@ -1,7 +1,7 @@
-import type { OwnLimits } from "../../organizations/limits.ts";
+import type { LimitChange, OwnLimits } from "../../organizations/limits.ts";
 import type { Excess } from "../../tokens/token-family.ts";
 import { organizationField } from "../frame/account-frame.ts";
-import { dollarsField, parseDollars, type SentForm } from "../../pages/form.ts";
+import { dollarsField, dollarsText, parseDollars, type SentForm } from "../../pages/form.ts";
 import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -10,13 +10,15 @@ export function limitsSection(limits: OwnLimits, sent: SentForm, tokenId?: strin
   const { organizationId, spentTodayMils, spentThisMonthMils } = limits;
   // Null while nothing is counted, because there never was a limit.
   const isCounted = spentTodayMils !== null && spentThisMonthMils !== null;
+  const was = (name: string, mils: number | null) =>
+    html`<input type="hidden" name="was_${name}" value="${sent.values.get(`was_${name}`) ?? dollarsText(mils)}">`;
   return html`<section class="setting" aria-labelledby="limits-title">
 <div class="intro"><h2 id="limits-title">Spending limits</h2>
 <p class="aside">${tokenId === undefined ? html`What all tokens of the organization may spend together. Each of the <a href="/billing/tokens">tokens</a> can also have its own limits.` : "What this token may spend."} A search beyond a limit gets 402 and costs nothing. Every API applies a change within two seconds.</p></div>
 <form class="form" method="post" action="/billing/${tokenId === undefined ? "settings" : "tokens"}/limits">
 ${organizationField(organizationId)}${tokenId !== undefined && html`<input type="hidden" name="token" value="${tokenId}">`}
 ${isCounted && html`<p>Spent today ${amount(spentTodayMils)}, this month ${amount(spentThisMonthMils)}.</p>`}
-${limitFields(sent, limits)}
+${was("day", limits.dayLimitMils)}${was("month", limits.monthLimitMils)}${limitFields(sent, limits)}
 <button>Save limits</button>
 </form></section>`;
 }
@@ -58,4 +60,11 @@ export function readLimitFields(form: URLSearchParams): {
     return mils ?? null;
   };
   return { change: { dayMils: read("day"), monthMils: read("month") }, problems };
+}
+
+/** Reads the form of {@link limitsSection}. A limit that the payer left as it was shown stays, also if another page changed it since. */
+export function readLimitChange(form: URLSearchParams): { change: LimitChange; problems: Record<string, string> } {
+  const { change, problems } = readLimitFields(form);
+  const edited = (name: string, mils: number | null) => (form.get(name) === form.get(`was_${name}`) ? undefined : mils);
+  return { change: { dayMils: edited("day", change.dayMils), monthMils: edited("month", change.monthMils) }, problems };
 }

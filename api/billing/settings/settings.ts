@@ -23,7 +23,7 @@ import {
   leadTo,
   type PageRequest,
 } from "../frame/account-handlers.ts";
-import { limitsSection, readLimitFields } from "./limits.ts";
+import { limitsSection, readLimitChange } from "./limits.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { dayOf, timeOf } from "../../pages/format.ts";
@@ -107,7 +107,7 @@ async function refuse(parts: SettingsParts, asked: FormRequest, problems: Record
 /** POST /billing/settings/limits: the limits of the organization; an empty field removes one. */
 export function handleLimitsForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
-    const { change, problems } = readLimitFields(asked.form);
+    const { change, problems } = readLimitChange(asked.form);
     if (Object.keys(problems).length > 0) return refuse(parts, asked, problems);
     const owner = { owner: "organization", id: asked.caller.organizationId } as const;
     await changeAccount(parts.database, asked, (transaction, changer) =>

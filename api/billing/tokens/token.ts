@@ -17,7 +17,7 @@ import type { AccountToken } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { dayLimitRequired, limitProblems, limitsSection, readLimitFields } from "../settings/limits.ts";
+import { dayLimitRequired, limitProblems, limitsSection, readLimitChange } from "../settings/limits.ts";
 import {
   endOf,
   issue,
@@ -173,7 +173,7 @@ function familyChoice(descendants: readonly AccountToken[]): Html {
 export function handleTokenLimitsForm(parts: TokenParts) {
   return async (asked: FormRequest): Promise<void> => {
     const id = asked.form.get("token") ?? "";
-    const { change, problems } = readLimitFields(asked.form);
+    const { change, problems } = readLimitChange(asked.form);
     const refuse = async (found: Record<string, string>) => {
       const sent = { values: asked.form, problems: found };
       parts.account.send(asked, 400, await tokenView(parts.database, asked, { id, sent }));

@@ -215,6 +215,29 @@ test("limits hold for searches, are shown with what was spent, and are removed b
   }
 });
 
+test("a limit that a person leaves as it is shown keeps what another page has set since", async () => {
+  const organization = await service.organization();
+  const { organizationId, tokenId } = organization;
+  const visitor = await signIn(service, organization);
+  const fieldsOf = (text: string) =>
+    Object.fromEntries(
+      [...text.matchAll(/name="((?:was_)?(?:day|month))" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
+    );
+  for (const { path, page, fields } of [
+    { path: "/billing/settings/limits", page: "/billing/settings", fields: {} },
+    { path: "/billing/tokens/limits", page: `/billing/tokens/${tokenId}`, fields: { token: tokenId } },
+  ]) {
+    const read = async () => fieldsOf((await visitor.get(page)).text);
+    const save = (sent: Record<string, string>) =>
+      visitor.post(path, { organization: organizationId, ...fields, ...sent });
+    const [one, other] = [await read(), await read()];
+    await save({ ...one, month: "30" });
+    // A form that was refused still has what its page showed.
+    await save({ ...fieldsOf((await save({ ...other, day: "much" })).text), day: "2" });
+    expect(await read()).toMatchObject({ day: "2.000", month: "30.000" });
+  }
+});
+
 test("every change by an account is in the audit trail, with its token, and without the new token", async () => {
   const organization = await service.organization();
   const { organizationId, tokenId } = organization;
