@@ -149,9 +149,13 @@ export function handleTermsForm(parts: PaymentParts, offeredMils: readonly numbe
     }
     // A page from before the payer switched it off must not allow charges again.
     const wasOn = form.has("was_on");
-    const outcome = await changeAccount(parts.database, asked, (transaction, changer) =>
-      switchOn(transaction, changer, terms, { wasOn }),
-    );
+    const shown = form.get("was_terms");
+    const outcome = await changeAccount(parts.database, asked, async (transaction, changer) => {
+      const { terms: stored } = (await readAutoTopup(transaction, caller.organizationId)) ?? {};
+      // Nor may a page from before they were changed set those that it showed. A second click sends what is stored.
+      if (shown !== null && ![shown, textOf(terms)].includes(textOf(stored))) return "changed_meanwhile";
+      return switchOn(transaction, changer, terms, { wasOn });
+    });
     leadBack(asked, outcome);
   };
 }
@@ -174,6 +178,9 @@ function readTerms(
   const isValid = Object.keys(problems).length === 0;
   return { terms: isValid ? { thresholdMils, amountMils, ceilingMils } : undefined, problems };
 }
+
+const textOf = (terms: AutoTopupTerms | undefined) =>
+  terms ? [terms.thresholdMils, terms.amountMils, terms.ceilingMils].join() : "";
 
 /** POST /billing/auto-topup/off */
 export function handleOffForm({ database }: PaymentParts) {
@@ -272,7 +279,7 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
   const field = (name: string, label: string, mils: number | undefined) =>
     dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
   return html`<form class="form" method="post" action="/billing/auto-topup">
-${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}
+${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}<input type="hidden" name="was_terms" value="${sent.values.get("was_terms") ?? textOf(terms)}">
 <div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
 <div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, { hint: "Each time.", problems: sent.problems })}
 ${problemOf(sent.problems, "mils")}</div>
@@ -297,6 +304,7 @@ const done = {
   card_cancelled: "No card was saved.",
   no_card: "Save a card first. Nothing was changed.",
   off_meanwhile: "Automatic top-up was switched off in the meantime. Nothing was changed.",
+  changed_meanwhile: "Automatic top-up was changed on another page in the meantime. Nothing was changed.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
 

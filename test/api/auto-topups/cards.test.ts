@@ -161,9 +161,19 @@ test("saving a card twice at once leaves one customer at Stripe, and an erased o
   }
 });
 
-test("a page from before automatic top-up was switched off changes its terms no more", async () => {
+test("a page from before automatic top-up was changed or switched off changes its terms no more", async () => {
   const payer = await payerWithCard(service, stub);
-  await payer.switchOn();
+  const was = async () => ({ was_terms: /name="was_terms" value="([^"]*)"/.exec(await payer.page())?.[1] ?? "" });
+  const before = await was();
+  const first = { threshold: "5", mils: "10000", ceiling: "100" };
+  const lowered = { ...first, ceiling: "50" };
+  const save = async (fields: Record<string, string>) => (await payer.send("", fields)).headers.get("location");
+  expect(await save({ ...first, ...before })).toBe("/billing/payments?done=on");
+  expect(await save({ ...lowered, ...before })).toBe("/billing/payments?done=changed_meanwhile");
+  expect(await save({ ...lowered, ...(await was()) })).toBe("/billing/payments?done=on");
+  expect(await save({ ...first, ...before })).toBe("/billing/payments?done=changed_meanwhile");
+  // A second click.
+  expect(await save({ ...lowered, ...before })).toBe("/billing/payments?done=on");
   expect(await payer.page()).toContain('name="was_on"');
   await payer.send("/off");
   const terms = { threshold: "6", mils: "10000", ceiling: "50", was_on: "1" };
