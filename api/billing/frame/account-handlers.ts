@@ -164,8 +164,8 @@ const retryAfterMs = 3_600_000;
 
 /**
  * Changes an account and writes the entry of the audit trail, in one transaction.
- * @param options.isEnd whether it only ends what an earlier change began, such as a token. That is never refused: a leaked token
- *   must not keep its owner from revoking it.
+ * @param options.isEnd whether it only ends what an earlier change began, such as a token. This limit never refuses that: the changes
+ *   of a leaked token must not keep its owner from revoking it. The page window still may.
  * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours; `unavailable` without Postgres.
  */
 export async function changeAccount<Result>(
