@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { changeKeptDaysRecorded } from "../api/organizations/audited-changes.ts";
-import { readKeptDays } from "../shared/credits/kept-answers.ts";
+import { readKeptDays, setKeptDays } from "../shared/credits/kept-answers.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import { readUnpaidCalls } from "../shared/credits/unpaid-calls.ts";
 import { rowOf } from "../shared/database/row.ts";
@@ -142,7 +141,7 @@ async function keep(context: CommandContext, organizationId: string, days: numbe
     if (days > daysMax) throw new CommandRefused(`KEPT_ANSWERS_DAYS allows at most ${daysMax} days.`);
     await inTransaction(database, async (transaction) => {
       await refuseErased(transaction, organizationId);
-      await changeKeptDaysRecorded(transaction, { actor }, organizationId, days);
+      await setKeptDays(transaction, { actor, organizationId }, days);
     });
     await announceIdentityChange(context);
   }

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { inTransaction } from "../shared/database/transaction.ts";
-import { readThreshold } from "../shared/webhooks/low-balance.ts";
-import { listEvents } from "../shared/webhooks/webhook-events.ts";
-import { readWebhook } from "../shared/webhooks/webhooks.ts";
-import { changeThreshold, dropWebhook, replayWebhookEvent } from "../api/organizations/audited-changes.ts";
+import { readThreshold, setThreshold } from "../shared/webhooks/low-balance.ts";
+import { listEvents, replayEvent } from "../shared/webhooks/webhook-events.ts";
+import { readWebhook, removeWebhook } from "../shared/webhooks/webhooks.ts";
 import { parseId, parseWholeNumber } from "./argument-parsers.ts";
 import { parseMilsOrNone } from "./money.ts";
 import { CommandRefused, refuseErased, requireOrganization } from "./refusals.ts";
@@ -49,7 +48,7 @@ async function threshold(context: CommandContext, organizationId: string, below:
   if (below !== undefined) {
     await inTransaction(database, async (transaction) => {
       await refuseErased(transaction, organizationId);
-      await changeThreshold(transaction, { actor, organizationId }, below === "none" ? null : below);
+      await setThreshold(transaction, { actor, organizationId }, below === "none" ? null : below);
     });
   }
   const belowMils = await readThreshold(database, organizationId);
@@ -66,9 +65,7 @@ async function list({ database }: CommandContext, organizationId: string, limit:
 }
 
 async function replay({ database, actor }: CommandContext, eventId: string) {
-  const replayed = await inTransaction(database, (transaction) =>
-    replayWebhookEvent(transaction, { actor, organizationId: undefined }, eventId),
-  );
+  const replayed = await inTransaction(database, (transaction) => replayEvent(transaction, { actor }, eventId));
   if (!replayed) throw new CommandRefused(`There is no event ${eventId}. Events are deleted after 30 days.`);
   if (replayed === "no_webhook") throw new CommandRefused("The organization no longer has a webhook.");
   const { organizationId: orgId, ...event } = replayed;
@@ -77,6 +74,6 @@ async function replay({ database, actor }: CommandContext, eventId: string) {
 
 async function remove({ database, actor }: CommandContext, organizationId: string) {
   await requireOrganization(database, organizationId);
-  const removed = await inTransaction(database, (transaction) => dropWebhook(transaction, { actor, organizationId }));
+  const removed = await inTransaction(database, (transaction) => removeWebhook(transaction, { actor, organizationId }));
   return { orgId: organizationId, removed };
 }

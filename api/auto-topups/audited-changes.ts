@@ -1,6 +1,5 @@
-import { recordChange } from "../../shared/audit/audit.ts";
+import { type Changer, recordChange } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import type { Changer } from "../organizations/audited-changes.ts";
 import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup.ts";
 import { askToDelete } from "./stripe-deletions.ts";
 

@@ -1,5 +1,4 @@
-import { type Actor, recordChange } from "../../shared/audit/audit.ts";
-import { setKeptDays } from "../../shared/credits/kept-answers.ts";
+import { type Actor, type Change, type Changer, recordChange } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
 import {
@@ -10,32 +9,13 @@ import {
   readDescendants,
   readFamilyMember,
 } from "../tokens/token-family.ts";
-import {
-  type AccountToken,
-  endToken,
-  type IssuedToken,
-  issueToken,
-  revokeToken,
-  type TokenTerms,
-} from "../tokens/tokens.ts";
-import { setThreshold } from "../../shared/webhooks/low-balance.ts";
-import { recordEvent, replayEvent, type WebhookEvent } from "../../shared/webhooks/webhook-events.ts";
-import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
+import { type AccountToken, type IssuedToken, issueToken, revokeToken, type TokenTerms } from "../tokens/tokens.ts";
+import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
 
 /**
- * Changes of tokens, limits, thresholds and webhooks by operators and accounts. Each is one transaction with its entry in the audit
- * trail. Entries have the ids of webhooks and events, and never an address or a secret.
+ * Changes of tokens and limits, and test events, by operators and accounts. Each is one transaction with its entry in the audit
+ * trail.
  */
-
-/** Who makes a change, of which organization, and in which request to the API, if any. */
-export interface Changer {
-  actor: Actor;
-  organizationId: string;
-  requestId?: string | undefined;
-}
-
-/** The same for a change that names the organization elsewhere. */
-export type Change = Omit<Changer, "organizationId">;
 
 /** Issues a token. @returns undefined if the organization does not exist. */
 export async function issueRecorded(
@@ -59,17 +39,6 @@ export async function issueRecorded(
   return issued;
 }
 
-/** Sets for how many days an organization wants its answers kept; 0 for not at all. Existing ones are deleted within minutes. */
-export async function changeKeptDaysRecorded(
-  transaction: Querying,
-  change: Change,
-  organizationId: string,
-  days: number,
-): Promise<void> {
-  const before = { days: await setKeptDays(transaction, organizationId, days) };
-  await recordChange(transaction, change, "kept_answers.set", { organizationId, before, after: { days } });
-}
-
 /** Revokes a token. @returns false if the token does not exist. */
 export async function revokeRecorded(transaction: Querying, change: Change, tokenId: string): Promise<boolean> {
   const token = await revokeToken(transaction, tokenId);
@@ -78,20 +47,6 @@ export async function revokeRecorded(transaction: Querying, change: Change, toke
   const { organizationId } = token;
   await recordChange(transaction, change, "token.revoked", { organizationId, subject: tokenId, ...values });
   return true;
-}
-
-/** Ends a token that has a successor. @returns when it ends: at `at`, or with its own expiry. */
-export async function endRotatedRecorded(
-  transaction: Querying,
-  change: Change,
-  { tokenId, expiresAt, successorId, at }: { tokenId: string; expiresAt: Date | null; successorId: string; at: Date },
-): Promise<Date> {
-  const ended = await endToken(transaction, tokenId, at);
-  if (!ended) throw new Error("a token that has a successor is gone");
-  const { organizationId, endedAt } = ended;
-  const values = { before: { expiresAt }, after: { expiresAt: endedAt, successorId } };
-  await recordChange(transaction, change, "token.rotated", { organizationId, subject: tokenId, ...values });
-  return endedAt;
 }
 
 /**
@@ -174,39 +129,6 @@ async function recordLimits(
 
 const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });
 
-/** Sets the threshold in mils; null removes it. */
-export async function changeThreshold(transaction: Querying, changer: Changer, mils: number | null): Promise<void> {
-  const before = { thresholdMils: await setThreshold(transaction, changer.organizationId, mils) };
-  await recordChange(transaction, changer, "low_balance.set", { before, after: { thresholdMils: mils } });
-}
-
-/** Sets the webhook to a URL that was checked. @returns the secret if this is the organization's first webhook. */
-export async function changeWebhook(transaction: Querying, changer: Changer, url: string): Promise<string | undefined> {
-  const changed = await setWebhook(transaction, changer.organizationId, url);
-  if (!changed) return undefined;
-  const { oldWebhookId, webhookId, secret } = changed;
-  const values = { before: { webhookId: oldWebhookId }, after: { webhookId } };
-  await recordChange(transaction, changer, "webhook.set", values);
-  return secret;
-}
-
-/** @returns whether there was a webhook to remove. */
-export async function dropWebhook(transaction: Querying, changer: Changer): Promise<boolean> {
-  const webhookId = await removeWebhook(transaction, changer.organizationId);
-  if (webhookId === undefined) return false;
-  const values = { before: { webhookId }, after: { webhookId: null } };
-  await recordChange(transaction, changer, "webhook.removed", values);
-  return true;
-}
-
-/** @returns the new secret; undefined if there is no webhook. */
-export async function changeSecret(transaction: Querying, changer: Changer): Promise<string | undefined> {
-  const replaced = await replaceSecret(transaction, changer.organizationId);
-  if (!replaced) return undefined;
-  await recordChange(transaction, changer, "webhook.secret_replaced", { subject: replaced.webhookId });
-  return replaced.secret;
-}
-
 /** Records an event of the type `webhook.test`. @returns its id, or why there is none. */
 export async function testWebhook(
   transaction: Querying,
@@ -216,23 +138,4 @@ export async function testWebhook(
   if (typeof recorded === "string") return recorded;
   await recordChange(transaction, changer, "webhook.tested", { subject: recorded.eventId });
   return recorded;
-}
-
-/**
- * Sends an event again.
- * @param changer.organizationId whose event it must be; undefined for an operator, who may name any.
- * @returns the event; `no_webhook` if there is nowhere to send it; undefined if there is no such event.
- */
-export async function replayWebhookEvent(
-  transaction: Querying,
-  { organizationId: owner, ...changer }: Omit<Changer, "organizationId"> & { organizationId: string | undefined },
-  eventId: string,
-): Promise<WebhookEvent | "no_webhook" | undefined> {
-  const replayed = await replayEvent(transaction, eventId, owner);
-  if (!replayed || replayed === "no_webhook") return replayed;
-  const { before, after } = replayed;
-  const sending = ({ state, attempts }: WebhookEvent) => ({ state, attempts });
-  const values = { subject: eventId, before: sending(before), after: sending(after) };
-  await recordChange(transaction, { ...changer, organizationId: after.organizationId }, "webhook.replayed", values);
-  return after;
 }

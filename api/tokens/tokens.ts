@@ -1,6 +1,7 @@
 import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
+import { type Change, recordChange } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
@@ -168,12 +169,15 @@ export async function revokeToken(
 
 const endedRow = rowOf({ organizationId: z.string(), endedAt: z.date() });
 
-/** Ends a token at a time, never later than its own expiry. @returns when it ends; undefined if the token does not exist. */
+/** Ends a token that has a successor. @returns when it ends: at `at`, or with its own expiry. */
 export async function endToken(
-  database: Querying,
-  tokenId: string,
-  at: Date,
-): Promise<{ organizationId: string; endedAt: Date } | undefined> {
-  const { rows } = await database.query("select * from end_token($1, $2)", [tokenId, at]);
-  return rows[0] && endedRow.parse(rows[0]);
+  transaction: Querying,
+  change: Change,
+  { tokenId, expiresAt, successorId, at }: { tokenId: string; expiresAt: Date | null; successorId: string; at: Date },
+): Promise<Date> {
+  const { rows } = await transaction.query("select * from end_token($1, $2)", [tokenId, at]);
+  const { organizationId, endedAt } = endedRow.parse(rows[0]);
+  const values = { before: { expiresAt }, after: { expiresAt: endedAt, successorId } };
+  await recordChange(transaction, change, "token.rotated", { organizationId, subject: tokenId, ...values });
+  return endedAt;
 }

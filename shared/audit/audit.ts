@@ -61,6 +61,16 @@ export type Actor =
   /** By the service itself: the name of what it does in the background. */
   | { kind: "service"; name: string };
 
+/** Who makes a change, of which organization, and in which request to the API, if any. */
+export interface Changer {
+  actor: Actor;
+  organizationId: string;
+  requestId?: string | undefined;
+}
+
+/** The same for a change that may name the organization elsewhere. */
+export type Change = Omit<Changer, "organizationId"> & Partial<Changer>;
+
 /** JSON. Dates become ISO 8601 texts in UTC, and what is undefined is left out. */
 type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null | undefined>>;
 
@@ -97,7 +107,7 @@ export async function recordAudit(transaction: Querying, actor: Actor, entry: Au
 /** Records a change of an organization, with its actor and request. */
 export function recordChange(
   transaction: Querying,
-  { actor, ...of }: { actor: Actor; organizationId?: string; requestId?: string | undefined },
+  { actor, ...of }: Change,
   action: AuditAction,
   values: Omit<AuditEntry, "action" | "requestId"> = {},
 ): Promise<void> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Changer, recordChange } from "../audit/audit.ts";
 import { BackgroundWriter } from "../database/background-writer.ts";
 import { BatchedLookup } from "../concurrency/batcher.ts";
 import { toByteaArray } from "../database/binary-array.ts";
@@ -226,12 +227,12 @@ export async function readKeptDays(database: Querying, organizationId: string): 
   return rows[0] && daysRow.parse(rows[0]).days;
 }
 
-/** Sets for how many days an organization wants its answers kept; 0 for not at all. @returns the days before. */
-export async function setKeptDays(transaction: Querying, organizationId: string, days: number): Promise<number> {
+/** Sets for how many days an organization wants its answers kept; 0 for not at all. Existing ones are deleted within minutes. */
+export async function setKeptDays(transaction: Querying, changer: Changer, days: number): Promise<void> {
   const { rows } = await transaction.query(
     `with old as (select id, kept_answer_days from organizations where id = $1 for no key update)
      update organizations o set kept_answer_days = $2 from old where o.id = old.id returning old.kept_answer_days as days`,
-    [organizationId, days],
+    [changer.organizationId, days],
   );
-  return daysRow.parse(rows[0]).days;
+  await recordChange(transaction, changer, "kept_answers.set", { before: daysRow.parse(rows[0]), after: { days } });
 }

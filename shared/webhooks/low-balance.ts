@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Changer, recordChange } from "../audit/audit.ts";
 import type { Config } from "../config.ts";
 import { waitingBriefly } from "../credits/ledger.ts";
 import { outlookOf, readPaceDays } from "../credits/outlook.ts";
@@ -23,15 +24,12 @@ export async function readThreshold(database: Querying, organizationId: string):
   return rows[0] ? rowOf({ thresholdMils: z.number() }).parse(rows[0]).thresholdMils : null;
 }
 
-/** Sets the threshold in mils; null removes it. A new threshold is armed. @returns the one before. */
-export async function setThreshold(
-  transaction: Querying,
-  organizationId: string,
-  mils: number | null,
-): Promise<number | null> {
+/** Sets the threshold in mils; null removes it. A new threshold is armed. */
+export async function setThreshold(transaction: Querying, changer: Changer, mils: number | null): Promise<void> {
+  const { organizationId } = changer;
   await takeTurn(transaction, organizationId);
   const before = await readThreshold(transaction, organizationId);
-  if (mils === before) return before;
+  if (mils === before) return;
   if (mils === null)
     await transaction.query("delete from low_balance_thresholds where organization_id = $1", [organizationId]);
   else
@@ -40,7 +38,8 @@ export async function setThreshold(
        on conflict (organization_id) do update set threshold_mils = excluded.threshold_mils, below_since = null`,
       [organizationId, mils],
     );
-  return before;
+  const values = { before: { thresholdMils: before }, after: { thresholdMils: mils } };
+  await recordChange(transaction, changer, "low_balance.set", values);
 }
 
 /** Each change is a transaction, and the leader has three seconds for a step. */

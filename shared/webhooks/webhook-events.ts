@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type Change, recordChange } from "../audit/audit.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
@@ -84,17 +85,17 @@ export async function listEvents(database: Querying, organizationId: string, lim
 /**
  * Sends an event again under the same id, with as many attempts and pauses as a new one. The attempts before are counted on. It
  * changes nothing about one that waits for its first.
- * @param organizationId whose event it must be; undefined for any, as for an operator.
- * @returns the event before and after; undefined if there is no such event; `no_webhook` if there is nowhere to send it.
+ * @param change has the organization whose event it must be; that of an operator has none, for any.
+ * @returns the event; `no_webhook` if there is nowhere to send it; undefined if there is no such event.
  */
 export async function replayEvent(
   transaction: Querying,
+  change: Change,
   eventId: string,
-  organizationId?: string,
-): Promise<{ before: WebhookEvent; after: WebhookEvent } | "no_webhook" | undefined> {
+): Promise<WebhookEvent | "no_webhook" | undefined> {
   const found = await transaction.query(
     "select id as event_id, * from webhook_events where id = $1 and organization_id = coalesce($2, organization_id) for update",
-    [eventId, organizationId],
+    [eventId, change.organizationId],
   );
   if (!found.rows[0]) return undefined;
   const before = readEvent(found.rows[0]);
@@ -103,7 +104,13 @@ export async function replayEvent(
      from webhooks w where e.id = $1 and w.organization_id = e.organization_id returning e.id as event_id, e.*`,
     [eventId],
   );
-  return rows[0] ? { before, after: readEvent(rows[0]) } : "no_webhook";
+  if (!rows[0]) return "no_webhook";
+  const after = readEvent(rows[0]);
+  const { organizationId } = after;
+  const sending = ({ state, attempts }: WebhookEvent) => ({ state, attempts });
+  const values = { organizationId, subject: eventId, before: sending(before), after: sending(after) };
+  await recordChange(transaction, change, "webhook.replayed", values);
+  return after;
 }
 
 /** Deletes events that are older than 30 days, oldest first. */

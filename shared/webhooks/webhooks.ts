@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 import ipaddr from "ipaddr.js";
+import { type Changer, recordChange } from "../audit/audit.ts";
 import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
@@ -9,6 +10,7 @@ import type { Config } from "../config.ts";
 /**
  * The webhooks of organizations. Secrets and signatures are those of Standard Webhooks, symmetric and in version 1:
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ * Each change is recorded in the audit trail by the ids of webhooks and events, and never with an address or a secret.
  */
 
 const oldSecretHours = 24;
@@ -25,6 +27,8 @@ const webhookRow = rowOf({
 /** The webhook of an organization: the address that gets its events. Each organization has one or none. */
 export type Webhook = z.infer<typeof webhookRow>;
 
+const idRow = z.object({ id: z.string() });
+
 /** Reads the webhook of an organization, without its secret, which is shown only when it is made. */
 export async function readWebhook(database: Querying, organizationId: string): Promise<Webhook | undefined> {
   const { rows } = await database.query(
@@ -38,14 +42,10 @@ export async function readWebhook(database: Querying, organizationId: string): P
 
 /**
  * Sets the webhook of an organization to a URL that was checked. Events that wait go to the new address.
- * @returns the ids before and after, and the secret of a first webhook; a change of the address keeps the secret. Undefined
- * if it has this URL already.
+ * @returns the secret if this is the organization's first webhook. A change of the address keeps the secret.
  */
-export async function setWebhook(
-  transaction: Querying,
-  organizationId: string,
-  url: string,
-): Promise<{ oldWebhookId: string | null; webhookId: string; secret: string | undefined } | undefined> {
+export async function setWebhook(transaction: Querying, changer: Changer, url: string): Promise<string | undefined> {
+  const { organizationId } = changer;
   await takeTurn(transaction, organizationId);
   const known = await readWebhook(transaction, organizationId);
   if (known?.url === url) return undefined;
@@ -56,18 +56,18 @@ export async function setWebhook(
      on conflict (organization_id) do update set id = excluded.id, url = excluded.url, created_at = now()`,
     [organizationId, webhookId, url, secret],
   );
-  return { oldWebhookId: known?.webhookId ?? null, webhookId, secret: known ? undefined : secret };
+  const values = { before: { webhookId: known?.webhookId ?? null }, after: { webhookId } };
+  await recordChange(transaction, changer, "webhook.set", values);
+  return known ? undefined : secret;
 }
 
 /**
  * Gives the webhook a new secret. For a day, deliveries are signed with the old one too. Those that were replaced before keep their
  * time: the one that the receiver has may be among them.
- * @returns undefined if there is no webhook.
+ * @returns the new secret; undefined if there is no webhook.
  */
-export async function replaceSecret(
-  transaction: Querying,
-  organizationId: string,
-): Promise<{ webhookId: string; secret: string } | undefined> {
+export async function replaceSecret(transaction: Querying, changer: Changer): Promise<string | undefined> {
+  const { organizationId } = changer;
   await takeTurn(transaction, organizationId);
   await transaction.query("delete from webhook_old_secrets where organization_id = $1 and ends_at <= now()", [
     organizationId,
@@ -82,19 +82,26 @@ export async function replaceSecret(
     organizationId,
     secret,
   ]);
-  return rows[0] && { webhookId: z.object({ id: z.string() }).parse(rows[0]).id, secret };
+  if (!rows[0]) return undefined;
+  await recordChange(transaction, changer, "webhook.secret_replaced", { subject: idRow.parse(rows[0]).id });
+  return secret;
 }
 
-/** Removes the webhook of an organization; events that wait are not sent any more. @returns its id, if there was one. */
-export async function removeWebhook(transaction: Querying, organizationId: string): Promise<string | undefined> {
+/** Removes the webhook of an organization; events that wait are not sent any more. @returns whether there was one. */
+export async function removeWebhook(transaction: Querying, changer: Changer): Promise<boolean> {
+  const { organizationId } = changer;
   await takeTurn(transaction, organizationId);
-  const values = [organizationId];
-  const { rows } = await transaction.query("delete from webhooks where organization_id = $1 returning id", values);
+  const { rows } = await transaction.query("delete from webhooks where organization_id = $1 returning id", [
+    organizationId,
+  ]);
   await transaction.query(
     "update webhook_events set next_attempt_at = null where organization_id = $1 and next_attempt_at is not null",
     [organizationId],
   );
-  return rows[0] && z.object({ id: z.string() }).parse(rows[0]).id;
+  if (!rows[0]) return false;
+  const values = { before: { webhookId: idRow.parse(rows[0]).id }, after: { webhookId: null } };
+  await recordChange(transaction, changer, "webhook.removed", values);
+  return true;
 }
 
 /** Deletes the webhook of an organization with its secrets, its events, and the threshold. */

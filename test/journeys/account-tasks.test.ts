@@ -13,6 +13,7 @@ import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { operator } from "../harness/fixtures/operator.ts";
 
 /**
  * What people log in for: each task begins on the overview and has a number of clicks that it may take. Enter in the field that has
@@ -276,7 +277,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       owner.query("update organizations set created_at = $2 where id = $1", [organizationId, lastMonth()]),
     );
     await issueToken(service.database, organizationId, { name: "leaked" });
-    await setKeptDays(service.database, organizationId, 30);
+    await setKeptDays(service.database, { actor: operator, organizationId }, 30);
     const yesterday = { fields: { keyword: repeated }, hosts: ["a.example", "b.example"] };
     await keepSearch(service.database, { organizationId, tokenId, requestId }, yesterday);
     await service.search(token, { keyword: refused, depth: 1_000 });

@@ -12,6 +12,7 @@ import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { operator } from "../harness/fixtures/operator.ts";
 
 /** Answers that an organization keeps, and the age of an answer that callers choose. */
 
@@ -30,7 +31,7 @@ afterAll(async () => {
 
 async function keeper(terms = {}) {
   const made = await service.organization({ creditMils: 100, terms: { cachedPriceMils: 2, ...terms } });
-  await setKeptDays(service.database, made.organizationId, 10);
+  await setKeptDays(service.database, { actor: operator, organizationId: made.organizationId }, 10);
   return made;
 }
 

@@ -9,6 +9,7 @@ import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
+import { operator } from "../harness/fixtures/operator.ts";
 
 /** From the search that takes the balance below its threshold to the receiver of the event. */
 
@@ -26,14 +27,16 @@ async function organizationWithWebhook() {
   const organization = await service.organization({ creditMils: 100 });
   const { organizationId } = organization;
   const receiver = await WebhookReceiver.start();
-  const set = await inTransaction(service.database, (transaction) =>
-    setWebhook(transaction, organizationId, receiver.url),
+  const secret = await inTransaction(service.database, (transaction) =>
+    setWebhook(transaction, { actor: operator, organizationId }, receiver.url),
   );
-  return { organization, organizationId, receiver, secret: set?.secret ?? "" };
+  return { organization, organizationId, receiver, secret: secret ?? "" };
 }
 
 const setBelow = (organizationId: string, mils: number | null) =>
-  inTransaction(service.database, (transaction) => setThreshold(transaction, organizationId, mils));
+  inTransaction(service.database, (transaction) =>
+    setThreshold(transaction, { actor: operator, organizationId }, mils),
+  );
 
 const grant = (organizationId: string, mils: number) =>
   grantCredit(service.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
@@ -139,7 +142,9 @@ test("an event that is refused is sent again under its id with pauses, until it 
     await endPauses(organizationId);
   }
   const [{ id }] = await eventsOf(organizationId);
-  await inTransaction(service.database, (transaction) => replayEvent(transaction, id, organizationId));
+  await inTransaction(service.database, (transaction) =>
+    replayEvent(transaction, { actor: operator, organizationId }, id),
+  );
   await service.until(async () => (await eventsOf(organizationId))[0].delivered);
   expect(receiver.received).toHaveLength(attemptsMax + 1);
   expect(new Set(receiver.received.map((request) => request.id))).toEqual(new Set([id]));
@@ -161,8 +166,9 @@ test("a receiver that wants no more events (410) gets none of this event", async
 test("after a new secret, events are also signed with the old one for its day, however often that happens, and an ended one is deleted", async () => {
   const { organizationId, receiver, secret } = await organizationWithWebhook();
   const { database } = service;
-  const replace = () => inTransaction(database, (transaction) => replaceSecret(transaction, organizationId));
-  const secrets = [secret, (await replace())?.secret ?? "", (await replace())?.secret ?? ""];
+  const replace = () =>
+    inTransaction(database, (transaction) => replaceSecret(transaction, { actor: operator, organizationId }));
+  const secrets = [secret, (await replace()) ?? "", (await replace()) ?? ""];
   await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
   await service.until(async () => receiver.received.length === 1);
   for (const each of secrets) expect(receiver.received[0] && verified(receiver.received[0], each)).toBeTruthy();
@@ -190,7 +196,9 @@ test("a receiver that hangs delays no event of another organization, and a remov
   await service.until(async () => slow.receiver.received.length > 0);
   await recordEvent(service.database, other.organizationId, { type: "webhook.test", data: {} });
   await service.until(async () => other.receiver.received.length === 1);
-  await inTransaction(service.database, (transaction) => removeWebhook(transaction, slow.organizationId));
+  await inTransaction(service.database, (transaction) =>
+    removeWebhook(transaction, { actor: operator, organizationId: slow.organizationId }),
+  );
   expect((await eventsOf(slow.organizationId)).filter(({ waiting }) => waiting)).toEqual([]);
   await Promise.all([slow.receiver.close(), other.receiver.close()]);
 });

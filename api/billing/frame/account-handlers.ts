@@ -1,10 +1,9 @@
 import type { Request, Response } from "express";
-import { countChanges } from "../../../shared/audit/audit.ts";
+import { type Changer, countChanges } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { type Caller, lockAccount, showOrganization } from "../../../shared/organizations/organizations.ts";
-import type { Changer } from "../../organizations/audited-changes.ts";
 import { accountFrame, type AccountView, narrowPage } from "./account-frame.ts";
 import type { PageWindow } from "../session/counted-window.ts";
 import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";

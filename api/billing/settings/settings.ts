@@ -1,19 +1,17 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
-import { readThreshold } from "../../../shared/webhooks/low-balance.ts";
-import { listEvents, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
-import { readWebhook, targetProblem, type Webhook } from "../../../shared/webhooks/webhooks.ts";
-import { readKeptDays } from "../../../shared/credits/kept-answers.ts";
+import { readThreshold, setThreshold } from "../../../shared/webhooks/low-balance.ts";
+import { listEvents, replayEvent, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
 import {
-  changeKeptDaysRecorded,
-  changeLimitsRecorded,
-  changeSecret,
-  changeThreshold,
-  changeWebhook,
-  dropWebhook,
-  replayWebhookEvent,
-  testWebhook,
-} from "../../organizations/audited-changes.ts";
+  readWebhook,
+  removeWebhook,
+  replaceSecret,
+  setWebhook,
+  targetProblem,
+  type Webhook,
+} from "../../../shared/webhooks/webhooks.ts";
+import { readKeptDays, setKeptDays } from "../../../shared/credits/kept-answers.ts";
+import { changeLimitsRecorded, testWebhook } from "../../organizations/audited-changes.ts";
 import { readOwnLimits } from "../../organizations/limits.ts";
 import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
 import {
@@ -142,9 +140,7 @@ export function handleKeptAnswersForm(parts: SettingsParts) {
     const text = (asked.form.get("days") ?? "").trim();
     const days = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
     if (!(days <= daysMax)) return refuse(parts, asked, { days: `Enter a whole number from 0 to ${daysMax}.` });
-    await changeAccount(parts.database, asked, (transaction, changer) =>
-      changeKeptDaysRecorded(transaction, changer, asked.caller.organizationId, days),
-    );
+    await changeAccount(parts.database, asked, (transaction, changer) => setKeptDays(transaction, changer, days));
     await parts.announce();
     leadBack(asked, "kept");
   };
@@ -159,7 +155,7 @@ export function handleLowBalanceForm(parts: SettingsParts) {
     const text = (asked.form.get("dollars") ?? "").trim();
     const mils = text === "" ? null : parseDollars(text);
     if (mils === undefined || mils === 0) return refuse(parts, asked, { dollars: notAThreshold });
-    await changeAccount(parts.database, asked, (transaction, changer) => changeThreshold(transaction, changer, mils));
+    await changeAccount(parts.database, asked, (transaction, changer) => setThreshold(transaction, changer, mils));
     leadBack(asked, "threshold");
   };
 }
@@ -172,7 +168,7 @@ export function handleWebhookForm(parts: SettingsParts) {
     if (problem !== undefined) return refuse(parts, asked, { url: problem });
     const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
       // Normalized as a URL, without characters that Postgres cannot store.
-      changeWebhook(transaction, changer, new URL(text).href),
+      setWebhook(transaction, changer, new URL(text).href),
     );
     await answerWithSecret(parts, asked, secret, "address");
   };
@@ -181,7 +177,7 @@ export function handleWebhookForm(parts: SettingsParts) {
 /** POST /billing/settings/webhook/secret: replaces the secret, and shows the new one, once. */
 export function handleSecretForm(parts: SettingsParts) {
   return async (asked: FormRequest): Promise<void> =>
-    answerWithSecret(parts, asked, await changeAccount(parts.database, asked, changeSecret), "none");
+    answerWithSecret(parts, asked, await changeAccount(parts.database, asked, replaceSecret), "none");
 }
 
 async function answerWithSecret(
@@ -197,7 +193,7 @@ async function answerWithSecret(
 /** POST /billing/settings/webhook/remove */
 export function handleRemoveForm({ database }: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, dropWebhook, { isEnd: true });
+    await changeAccount(database, asked, removeWebhook, { isEnd: true });
     leadBack(asked, "removed");
   };
 }
@@ -219,7 +215,7 @@ export function handleReplayForm({ database }: SettingsParts) {
     const eventId = asked.form.get("event") ?? "";
     if (!eventIds.test(eventId)) return leadBack(asked, "gone");
     const replayed = await changeAccount(database, asked, (transaction, changer) =>
-      replayWebhookEvent(transaction, changer, eventId),
+      replayEvent(transaction, changer, eventId),
     );
     leadBack(asked, replayed && replayed !== "no_webhook" ? "again" : "gone");
   };

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import type { Changer } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -6,14 +7,9 @@ import { newId, tokenId as tokenIdSchema } from "../../../shared/ids.ts";
 import { scopes as allScopes } from "../../../shared/organizations/organizations.ts";
 import { readAccountToken, readTokenUse, type TokenUse } from "../../tokens/account-tokens.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
-import {
-  changeLimitsRecorded,
-  type Changer,
-  endRotatedRecorded,
-  revokeFamilyRecorded,
-} from "../../organizations/audited-changes.ts";
+import { changeLimitsRecorded, revokeFamilyRecorded } from "../../organizations/audited-changes.ts";
 import { DayLimitRequired, LimitsTooHigh, readDescendants } from "../../tokens/token-family.ts";
-import type { AccountToken } from "../../tokens/tokens.ts";
+import { type AccountToken, endToken } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
@@ -136,7 +132,7 @@ export function handleRotateForm(parts: TokenParts & { redis: Redis }) {
       const issued = await issue(transaction, changer, { ...terms, name: name ?? undefined });
       if (!("token" in issued)) return issued;
       const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, at: endsAt };
-      return { issued, endedAt: await endRotatedRecorded(transaction, changer, rotated) };
+      return { issued, endedAt: await endToken(transaction, changer, rotated) };
     });
     if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));
     if ("refused" in made) return refuse(409, made.refused);

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { Changer } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import type { Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -17,7 +18,7 @@ import {
   type Scope,
   scopes as allScopes,
 } from "../../../shared/organizations/organizations.ts";
-import { type Changer, issueRecorded } from "../../organizations/audited-changes.ts";
+import { issueRecorded } from "../../organizations/audited-changes.ts";
 import { excessesOf, readFamilyMember } from "../../tokens/token-family.ts";
 import type { AccountToken, IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";

@@ -10,6 +10,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { keepSearch } from "../../harness/fixtures/kept-search.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+import { operator } from "../../harness/fixtures/operator.ts";
 
 /** The kept answer of a search on its page, what a person does next with the search, and what has changed since its previous answer. */
 
@@ -21,7 +22,7 @@ const dayMs = 86_400_000;
 async function keeper(): Promise<Organization> {
   await forgetPageViews(service);
   const organization = await service.organization();
-  await setKeptDays(service.database, organization.organizationId, 30);
+  await setKeptDays(service.database, { actor: operator, organizationId: organization.organizationId }, 30);
   return organization;
 }
 
@@ -65,7 +66,7 @@ test("a search without a key has its answer on its page while its charge stands,
   for (const id of [undelivered, reversed]) expect(await page(id)).not.toContain("a.example");
   await confirmDelivered(service.database, [undelivered]);
   expect(await page(undelivered)).toContain("Title of a.example</a>");
-  await setKeptDays(service.database, organizationId, 0);
+  await setKeptDays(service.database, { actor: operator, organizationId }, 0);
   expect(await page(whole)).toContain("its answer is not kept, or no longer");
 });
 

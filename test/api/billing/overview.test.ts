@@ -9,6 +9,7 @@ import { readable, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
+import { operator } from "../../harness/fixtures/operator.ts";
 
 /** The overview of an account: the first search, how long credit lasts, and the chart of searches and their durations. */
 
@@ -72,8 +73,8 @@ test("an account sees when its credit ends, at the pace of a day that is far fro
     ...charges(0, 40),
   ]);
   await inTransaction(service.database, async (transaction) => {
-    await setWebhook(transaction, organizationId, "https://receiver.example/");
-    await setThreshold(transaction, organizationId, 20_000);
+    await setWebhook(transaction, { actor: operator, organizationId }, "https://receiver.example/");
+    await setThreshold(transaction, { actor: operator, organizationId }, 20_000);
   });
   const { text } = await (await signIn(service, organization)).get("/billing");
   const endsOn = /Lasts until about <time datetime="([^"]+)"/.exec(text)?.[1];

@@ -23,6 +23,7 @@ import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { operator } from "../../harness/fixtures/operator.ts";
 
 /** Kept answers in Postgres: who may read one, how many bytes there are, and for how long they stay. */
 
@@ -37,7 +38,7 @@ const roomy = 2 ** 30;
 
 async function keeper(days = 30): Promise<string> {
   const organizationId = await createPayer(database, 1_000_000);
-  await setKeptDays(database, organizationId, days);
+  await setKeptDays(database, { actor: operator, organizationId }, days);
   return organizationId;
 }
 
@@ -134,9 +135,9 @@ test("no organization gets the answer of another, nor one that is older than ask
   expect(await find(organizationId, 4 * dayMs)).toMatchObject({ requestId: old.requestId });
   const newer = await searched(organizationId, { agoMs: dayMs });
   expect(await find(organizationId, 4 * dayMs)).toMatchObject({ requestId: newer.requestId });
-  await setKeptDays(database, organizationId, 2);
+  await setKeptDays(database, { actor: operator, organizationId }, 2);
   expect(await readable(organizationId)).toEqual([newer.requestId]);
-  await setKeptDays(database, organizationId, 0);
+  await setKeptDays(database, { actor: operator, organizationId }, 0);
   expect([await find(organizationId, 4 * dayMs), await readable(organizationId)]).toEqual([undefined, []]);
 });
 
@@ -145,12 +146,12 @@ test("answers that the payer or the operator does not want any longer are delete
   for (const agoMs of [0, 5 * dayMs, 20 * dayMs])
     for (const id of [organizationId, other]) await searched(id, { agoMs });
   const all = await bytesOf(other);
-  await setKeptDays(database, organizationId, 10);
+  await setKeptDays(database, { actor: operator, organizationId }, 10);
   await clearKeptAnswers(database, 90, 1_000);
   expect([await bytesOf(organizationId), await bytesOf(other)]).toEqual([(all / 3) * 2, all]);
   await clearKeptAnswers(database, 4, 1_000);
   expect([await bytesOf(organizationId), await bytesOf(other)]).toEqual([all / 3, all / 3]);
-  await setKeptDays(database, organizationId, 0);
+  await setKeptDays(database, { actor: operator, organizationId }, 0);
   await clearKeptAnswers(database, 90, 1_000);
   expect([await bytesOf(organizationId), await bytesOf(other)]).toEqual([0, all / 3]);
   await searched(organizationId);

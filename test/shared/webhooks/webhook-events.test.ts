@@ -11,6 +11,7 @@ import { setWebhook } from "../../../shared/webhooks/webhooks.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
+import { operator } from "../../harness/fixtures/operator.ts";
 
 /** What remains of an event that two processes change at the same time. */
 
@@ -24,7 +25,7 @@ afterAll(() => opened.close());
 async function organizationWithEvent(): Promise<string> {
   const organizationId = await createPayer(opened.database);
   await inTransaction(opened.database, async (transaction) => {
-    await setWebhook(transaction, organizationId, "https://hooks.example/");
+    await setWebhook(transaction, { actor: operator, organizationId }, "https://hooks.example/");
     await recordEvent(transaction, organizationId, { type: "webhook.test", data: {} });
   });
   return organizationId;
@@ -32,11 +33,11 @@ async function organizationWithEvent(): Promise<string> {
 
 test("an event that is replayed during its last attempt is not given up when that fails", async () => {
   const { database, url } = opened;
-  const organizationId = await organizationWithEvent();
+  await organizationWithEvent();
   await asOwner(url, (owner) => owner.query("update webhook_events set attempts = $1", [attemptsMax - 1]));
   const [claimed] = await claimEvents(database, { limit: 1, without: [] });
   if (!claimed) throw new Error("no event is due");
-  await inTransaction(database, (transaction) => replayEvent(transaction, claimed.eventId, organizationId));
+  await inTransaction(database, (transaction) => replayEvent(transaction, { actor: operator }, claimed.eventId));
   const recorded = await recordAttempt(database, claimed, { outcome: "refused", status: 500 });
   expect(recorded).toEqual({ givenUp: false });
   expect(await claimEvents(database, { limit: 1, without: [] })).toMatchObject([{ eventId: claimed.eventId }]);
