@@ -51,7 +51,7 @@ interface AccountParts {
 }
 
 /**
- * Wraps the handlers of the account pages: session, page window, protection of forms, and frame. A page is only for tokens with the
+ * Wraps the handlers of the account pages: session, page window, protection of forms, failures of Postgres, and frame. A page is only for tokens with the
  * scope `billing`, unless its access is `searches`: it then shows a token without that scope nothing but its own searches.
  */
 export class AccountHandlers {
@@ -73,8 +73,11 @@ export class AccountHandlers {
         return pages.send(request, response, { status: 200, title: "Sign in", body });
       }
       await pageWindow.take(signedIn.caller);
-      const asked = { ...signedIn, request, response, name: await readName(database, signedIn.caller) };
-      this.send(asked, 200, await write(asked));
+      const writing = readName(database, signedIn.caller).then(async (name) => {
+        const asked = { ...signedIn, request, response, name };
+        this.send(asked, 200, await write(asked));
+      });
+      await orPostgresUnavailable(writing);
     };
   }
 
@@ -84,7 +87,7 @@ export class AccountHandlers {
     return async (request, response) => {
       const signedIn = await requireSession(sessions, request, response, "account");
       await pageWindow.take(signedIn.caller);
-      await send({ ...signedIn, request, response });
+      await orPostgresUnavailable(send({ ...signedIn, request, response }));
     };
   }
 
@@ -103,8 +106,10 @@ export class AccountHandlers {
         throw new CallerError("bad_request", { reason: "other_organization" });
       // Counts like a page view, so that a script cannot send forms without limit.
       await pageWindow.take(signedIn.caller);
-      const name = await readName(database, signedIn.caller);
-      await handle({ ...signedIn, request, response, form, name });
+      const handling = readName(database, signedIn.caller).then((name) =>
+        handle({ ...signedIn, request, response, form, name }),
+      );
+      await orPostgresUnavailable(handling);
     };
   }
 
@@ -120,10 +125,9 @@ export class AccountHandlers {
   }
 }
 
-const readName = (database: Database, { organizationId }: Caller) =>
-  orPostgresUnavailable(
-    showOrganization(database, organizationId).then((organization) => organization?.name ?? organizationId),
-  );
+async function readName(database: Database, { organizationId }: Caller): Promise<string> {
+  return (await showOrganization(database, organizationId))?.name ?? organizationId;
+}
 
 /** The path and query of a request, whose request line may have an absolute URL, even an invalid one. */
 function addressOf({ originalUrl, path }: Request): string {
@@ -165,7 +169,7 @@ const retryAfterMs = 3_600_000;
  * Changes an account and writes the entry of the audit trail, in one transaction.
  * @param options.isEnd whether it only ends what an earlier change began, such as a token. This limit never refuses that: the changes
  *   of a leaked token must not keep its owner from revoking it. The page window still may.
- * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours; `unavailable` without Postgres.
+ * @throws {CallerError} `rate_limited`, reason `changes`, after 200 changes in 24 hours.
  */
 export async function changeAccount<Result>(
   database: Database,
@@ -174,12 +178,11 @@ export async function changeAccount<Result>(
   { isEnd = false } = {},
 ): Promise<Result> {
   const { requestId, address } = requestScopeOf(response);
-  const work = inTransaction(database, async (transaction) => {
+  return inTransaction(database, async (transaction) => {
     // Concurrent changes are counted one after the other.
     await lockAccount(transaction, organizationId);
     if (!isEnd && (await countChanges(transaction, organizationId)) >= changesPerDayMax)
       throw new CallerError("rate_limited", { reason: "changes", limit: changesPerDayMax, retryAfterMs });
     return change(transaction, { actor: { kind: "account", tokenId, address }, organizationId, requestId });
   });
-  return orPostgresUnavailable(work);
 }

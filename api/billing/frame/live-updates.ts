@@ -5,6 +5,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { PageWindow } from "../session/counted-window.ts";
 import { readSignedIn, type Session, type Sessions } from "../session/sessions.ts";
+import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import type { Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountCredit, ReadCredit } from "../../read-usage.ts";
@@ -103,7 +104,9 @@ async function sendUpdates(
       const isAgain = sent?.newest === newest;
       let ofLedger = sent?.ofLedger ?? "";
       if (!isAgain || sent?.isAgain === false) {
-        ofLedger = (await streams.reads.run(() => sections.ofLedger(credit))).map(eventOf).join("");
+        ofLedger = (await streams.reads.run(() => orPostgresUnavailable(sections.ofLedger(credit))))
+          .map(eventOf)
+          .join("");
         if (sent?.ofLedger !== ofLedger) response.write(ofLedger);
       }
       const ofCredit = sections.ofCredit(credit).map(eventOf).join("");

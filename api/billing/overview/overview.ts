@@ -27,7 +27,6 @@ import {
 } from "./usage.ts";
 import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
 import { historyTable, type LongReads, withSearches } from "../searches/history.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { publicAddress } from "../../http/request-headers.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -51,7 +50,7 @@ export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
     const { organizationId } = caller;
     const credit = await readCredit(caller);
     const view = readUsageView(request);
-    const tokens = await orPostgresUnavailable(readTokenChoice(database, organizationId, view.tokenId));
+    const tokens = await readTokenChoice(database, organizationId, view.tokenId);
     if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
       throw new CallerError("not_found");
     const activity = await readActivity(parts, organizationId, view);
@@ -123,13 +122,12 @@ async function readActivity(
   const searched = newest.then(({ entries }) => withSearches(database, organizationId, entries));
   const days = readLedgerDays(database, organizationId, { days: length, unit });
   const draw = async () => readChart(database, organizationId, { view, days: await days, keptDays });
-  const read = Promise.all([
+  const [chart, week, latest, thresholdMils] = await Promise.all([
     isReadOnce(view) ? longReads.run(draw, organizationId) : draw(),
     readPaceDays(database, organizationId, now),
     searched,
     readThreshold(database, organizationId),
   ]);
-  const [chart, week, latest, thresholdMils] = await orPostgresUnavailable(read);
   return { chart, week, latest, thresholdMils };
 }
 
@@ -152,8 +150,7 @@ async function returnNotice(
   if (topup === "cancelled")
     return html`<p class="notice">You left Stripe’s page before the payment. Nothing was charged, and no credit was added.</p>`;
   if (topup !== "paid") return false;
-  const isCredited =
-    paymentId !== undefined && (await orPostgresUnavailable(isTopupOf(database, organizationId, paymentId)));
+  const isCredited = paymentId !== undefined && (await isTopupOf(database, organizationId, paymentId));
   const text = isCredited
     ? html`Your payment has arrived, and its credit is in your balance. <a href="/billing/payments">Payments</a> has the receipt.`
     : "Stripe sent you back after the payment. The credit appears here once Stripe confirms it: within a minute for cards, within days for bank debits.";

@@ -22,7 +22,6 @@ import {
   type PageRequest,
 } from "../frame/account-handlers.ts";
 import { type AddCredit, addCreditSection, amountChoices } from "./add-credit.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { dollarsField, type FieldProblems, newForm, parseDollars, problemOf, type SentForm } from "../../pages/form.ts";
 import { amount, dateOf, dayOf, momentOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
@@ -51,13 +50,11 @@ async function paymentsView(
   sent: SentForm,
 ): Promise<AccountView> {
   const before = versionOf(request.query["before"]);
-  const [topups, organization, autoTopup] = await orPostgresUnavailable(
-    Promise.all([
-      listTopups(database, organizationId, { before, limit: topupsPerPage + 1 }),
-      showOrganization(database, organizationId),
-      readAutoTopup(database, organizationId),
-    ]),
-  );
+  const [topups, organization, autoTopup] = await Promise.all([
+    listTopups(database, organizationId, { before, limit: topupsPerPage + 1 }),
+    showOrganization(database, organizationId),
+    readAutoTopup(database, organizationId),
+  ]);
   const now = new Date();
   const months = statementMonths(organization?.createdAt ?? now, now);
   const offer = typeof addCredit === "object" && "amountsMils" in addCredit ? addCredit : undefined;
@@ -130,7 +127,7 @@ export function sendToReceipt({ database, topups }: { database: Database; topups
   return async ({ request, response, caller }: AccountRequest): Promise<void> => {
     const grantId = request.params["grant"];
     if (typeof grantId !== "string" || !grantIds.test(grantId)) throw new CallerError("not_found");
-    const isOwn = await orPostgresUnavailable(isTopupOf(database, caller.organizationId, grantId));
+    const isOwn = await isTopupOf(database, caller.organizationId, grantId);
     if (!isOwn) throw new CallerError("not_found");
     const { url } = await topups.findReceipt(grantId);
     leadTo(response, url);
@@ -141,7 +138,7 @@ export function sendToReceipt({ database, topups }: { database: Database; topups
 export function handleTermsForm(parts: PaymentParts, offeredMils: readonly number[]) {
   return async (asked: FormRequest): Promise<void> => {
     const { form, caller } = asked;
-    const known = await orPostgresUnavailable(readAutoTopup(parts.database, caller.organizationId));
+    const known = await readAutoTopup(parts.database, caller.organizationId);
     const { terms, problems } = readTerms(form, choices(offeredMils, known?.terms));
     if (!terms) {
       const view = await paymentsView(parts, asked, { values: form, problems });
@@ -202,7 +199,7 @@ export function handleRemoveCardForm({ database }: PaymentParts) {
 export function handleCardForm(autoTopups: AutoTopups) {
   return async ({ response, caller: { organizationId }, name }: FormRequest): Promise<void> => {
     const holder = { organizationId, organizationName: name, returnPath: "/billing/payments" };
-    const { url } = await orPostgresUnavailable(autoTopups.beginCard(holder));
+    const { url } = await autoTopups.beginCard(holder);
     requestScopeOf(response).logFields.outcome = "card_begun";
     leadTo(response, url);
   };

@@ -5,7 +5,6 @@ import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest, PageRequest } from "../frame/account-handlers.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, dayOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
@@ -29,12 +28,10 @@ ${dayTable(statement)}`,
 
 /** @throws {CallerError} `not_found` for a month without a statement of the organization. */
 async function statementOf(database: Database, organizationId: string, month: unknown): Promise<Statement> {
-  const read = showOrganization(database, organizationId).then((organization) => {
-    const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
-    if (typeof month !== "string" || !months.includes(month)) throw new CallerError("not_found");
-    return readStatement(database, organizationId, month);
-  });
-  return orPostgresUnavailable(read);
+  const organization = await showOrganization(database, organizationId);
+  const months = organization ? statementMonths(organization.createdAt, new Date()) : [];
+  if (typeof month !== "string" || !months.includes(month)) throw new CallerError("not_found");
+  return readStatement(database, organizationId, month);
 }
 
 function summary(statement: Statement): Html {

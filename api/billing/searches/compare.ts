@@ -1,7 +1,6 @@
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema, timeOfId } from "../../../shared/ids.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { count, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
@@ -26,10 +25,7 @@ export function writeComparison({ database, longReads }: { database: Database; l
       const before = shown?.previous && (await readAnswer(database, organizationId, shown.previous));
       return { ...shown, before };
     };
-    const { entry, answer, previous, before } = await longReads.run(
-      () => orPostgresUnavailable(reading()),
-      organizationId,
-    );
+    const { entry, answer, previous, before } = await longReads.run(reading, organizationId);
     if (!entry || !answer) throw new CallerError("not_found");
     return {
       path: "/billing/searches",

@@ -6,7 +6,6 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { FoundSearches, SearchEntry } from "../../ledger/find-searches.ts";
 import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
@@ -81,7 +80,7 @@ async function* csvChunks(read: ReadEntries, organizationId: string, view: Ledge
   let before: string | undefined;
   let header = true;
   for (let rows = 0; rows < rowsMax; ) {
-    const { entries, older } = await orPostgresUnavailable(read(organizationId, { ...view, before }));
+    const { entries, older } = await read(organizationId, { ...view, before });
     // Escapes texts that a spreadsheet would run as formulas.
     const options = { columns: [...ledgerColumns, ...searchColumns], header, escape_formulas: true };
     yield stringify(

@@ -16,7 +16,6 @@ import { duration, gained, type LongReads, outcomeOf, searchAddress } from "./hi
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
 import { answerLink, answerTabs, answerViews, resultsPage, type ShownElement, querySection } from "./answer-view.ts";
 import { refusedView } from "./refused.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, dayOf, dollars, momentOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { publicAddress } from "../../http/request-headers.ts";
@@ -41,9 +40,9 @@ export function writeSearch({
     if (!read.success) throw new CallerError("not_found");
     const only = onlyTokenOf(caller);
     const reading = () => readSearch(database, { ...caller, only }, read.data);
-    const shown = await longReads.run(() => orPostgresUnavailable(reading()), caller.organizationId);
+    const shown = await longReads.run(reading, caller.organizationId);
     if (!shown) {
-      const refusal = await orPostgresUnavailable(findRefused(database, read.data, caller.organizationId));
+      const refusal = await findRefused(database, read.data, caller.organizationId);
       if (!refusal || (only !== undefined && refusal.tokenId !== only)) throw new CallerError("not_found");
       return refusedView(refusal);
     }

@@ -33,7 +33,6 @@ import {
   viewFilters,
 } from "./history.ts";
 import { refusedTable } from "./refused.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { amount, count, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -52,7 +51,7 @@ export function writeSearches(parts: SearchesParts) {
     const asked = readHistoryView(request);
     const view = { ...asked, tokenId: only ?? asked.tokenId };
     const history = await readPage(parts, organizationId, view);
-    const listed = await orPostgresUnavailable(readTokenChoice(parts.database, organizationId, view.tokenId));
+    const listed = await readTokenChoice(parts.database, organizationId, view.tokenId);
     const tokens = listed.filter(({ tokenId }) => only === undefined || tokenId === only);
     return {
       path: "/billing/searches",
@@ -93,14 +92,14 @@ async function readPage(
 ): Promise<History> {
   if (!isOfLedger(view)) return readRefusedPage({ database, longReads }, organizationId, view);
   const read = () => readEntries(database, organizationId, view, entriesPerPage);
-  const page = await orPostgresUnavailable(isFinding(view) ? longReads.run(read, organizationId) : read());
+  const page = await (isFinding(view) ? longReads.run(read, organizationId) : read());
   const days = new Map<string, DayFigures>();
   const isSought = page.entries.length === 0 && isRequestId(view.find);
   if (isSought) return readRefusedPage({ database, longReads }, organizationId, view);
   if (isFinding(view)) return { view, days, refused: [], ...page };
   // One after the other: a page has few days, unless the organization searches seldom.
   for (const day of new Set(page.entries.map(utcDayOf))) {
-    const [figures] = await orPostgresUnavailable(readLedgerDays(database, organizationId, { from: day, days: 1 }));
+    const [figures] = await readLedgerDays(database, organizationId, { from: day, days: 1 });
     if (figures) days.set(day, figures);
   }
   return { view, days, refused: [], ...page };
@@ -113,7 +112,7 @@ async function readRefusedPage(
 ): Promise<History> {
   const { find, tokenId } = view;
   if (isRequestId(find)) {
-    const sought = await orPostgresUnavailable(findRefused(database, find, organizationId));
+    const sought = await findRefused(database, find, organizationId);
     const refused = sought && (tokenId ?? sought.tokenId) === sought.tokenId ? [sought] : [];
     return { view, days: new Map(), entries: [], refused, older: undefined, isCutShort: false };
   }
@@ -125,7 +124,7 @@ async function readRefusedPage(
     const older = await findLastScanned(database, organizationId, wanted);
     return { refused, older, isCutShort: older !== undefined };
   };
-  return { view, days: new Map(), entries: [], ...(await orPostgresUnavailable(longReads.run(read, organizationId))) };
+  return { view, days: new Map(), entries: [], ...(await longReads.run(read, organizationId)) };
 }
 
 function historySection(history: History, hasAccount: boolean): Html {

@@ -22,7 +22,6 @@ import {
   type PageRequest,
 } from "../frame/account-handlers.ts";
 import { limitsSection, readLimitChange } from "./limits.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -64,15 +63,13 @@ async function settingsView(
   { request, caller: { organizationId } }: PageRequest,
   { sent = newForm, secret }: { sent?: SentForm; secret?: string },
 ): Promise<AccountView> {
-  const [limits, thresholdMils, webhook, events, keptDays = 0] = await orPostgresUnavailable(
-    Promise.all([
-      readOwnLimits(database, "organization", organizationId),
-      readThreshold(database, organizationId),
-      readWebhook(database, organizationId),
-      listEvents(database, organizationId, eventsShown),
-      readKeptDays(database, organizationId),
-    ]),
-  );
+  const [limits, thresholdMils, webhook, events, keptDays = 0] = await Promise.all([
+    readOwnLimits(database, "organization", organizationId),
+    readThreshold(database, organizationId),
+    readWebhook(database, organizationId),
+    listEvents(database, organizationId, eventsShown),
+    readKeptDays(database, organizationId),
+  ]);
   const isOff = config.WEBHOOK_TARGETS === "none";
   return {
     path: "/billing/settings",

@@ -24,7 +24,6 @@ import {
   type TokenParts,
   tooManyNewTokens,
 } from "./tokens.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, problemOf, type SentForm } from "../../pages/form.ts";
 import { amount, count, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -44,13 +43,12 @@ async function tokenView(
   { id, sent, notice }: { id: unknown; sent: SentForm; notice?: Html | false },
 ): Promise<AccountView> {
   const { organizationId, tokenId: ownTokenId } = asked.caller;
-  const token = await orPostgresUnavailable(findToken(database, asked, id));
-  const read = Promise.all([
+  const token = await findToken(database, asked, id);
+  const [limits, use, descendants] = await Promise.all([
     readOwnLimits(database, "token", token.tokenId),
     readTokenUse(database, organizationId),
     readDescendants(database, token.tokenId),
   ]);
-  const [limits, use, descendants] = await orPostgresUnavailable(read);
   if (!limits) throw new CallerError("not_found");
   const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use, descendants };
   const above = { path: "/billing/tokens", label: "All tokens" };

@@ -25,7 +25,6 @@ import { type AccountView, organizationField, statusNotice } from "../frame/acco
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { CountedWindow } from "../session/counted-window.ts";
 import { dayLimitRequired, limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
-import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
 import { amount, count, dateOf, momentOf, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -59,12 +58,11 @@ async function listView(
   sent: SentForm,
   notice: Html | false = false,
 ): Promise<AccountView> {
-  const read = Promise.all([
+  const [tokens, use, own] = await Promise.all([
     readAccountTokens(database, organizationId),
     readTokenUse(database, organizationId),
     readFamilyMember(database, ownTokenId),
   ]);
-  const [tokens, use, own] = await orPostgresUnavailable(read);
   const body = tokenListPage({ organizationId, ownTokenId, own, tokens, use, hasDoors }, sent, notice);
   return { path: "/billing/tokens", title: "Tokens", body };
 }

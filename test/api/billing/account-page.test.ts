@@ -153,16 +153,20 @@ test("without payments the page names the operator, or links to the address that
   );
 });
 
-test("without Postgres the page says so and reloads by itself, and sessions stay open", async () => {
+test("without Postgres a page says so and reloads by itself, as do a form and a download, and sessions stay open", async () => {
   const organization = await service.organization();
   const visitor = await signIn(service, organization, { api: 1 });
   postgresProxy.cut();
-  await service.until(async () => (await visitor.get("/billing")).status === 503);
-  const { text, headers } = await visitor.get("/billing/searches");
-  expect(text).toContain("Back in a moment");
-  expect(headers.get("retry-after")).toBe("1");
-  expect(headers.get("refresh")).toBe("5");
-  expect(headers.get("set-cookie")).toBeNull();
+  const fields = { organization: organization.organizationId, dollars: "5" };
+  for (const { status, text, headers } of [
+    await visitor.get("/billing/searches"),
+    await visitor.get("/billing/searches.csv"),
+    await visitor.post("/billing/settings/low-balance", fields),
+  ]) {
+    expect([status, headers.get("retry-after"), headers.get("set-cookie")]).toEqual([503, "1", null]);
+    expect(text).toContain("Back in a moment");
+  }
+  expect((await visitor.get("/billing/searches")).headers.get("refresh")).toBe("5");
   const { token } = await service.organization(); // A token that no API has cached.
   expect((await new PageVisitor(service).signIn(token)).status).toBe(303);
   const form = await Object.assign(new PageVisitor(service), { api: 1 }).signIn(token);
