@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 
 /**
  * The settings that are secrets or contain one. Each may also come from a file, as orchestrators provide them: NAME_FILE is the
@@ -66,32 +66,18 @@ export function readSecretFiles(
 }
 
 function readSecret(path: string): { value: string } | { expected: string } {
-  let bytes: Buffer | undefined;
+  let bytes: Buffer;
   try {
-    bytes = readFile(path);
+    // Before it is opened: to open a pipe waits for its writer.
+    const found = statSync(path);
+    if (!found.isFile()) return { expected: "the path of a file, not of a folder or device" };
+    if (found.size > secretBytesMax) return { expected: `a file of at most ${secretBytesMax} bytes` };
+    bytes = readFileSync(path);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? ` (${String(error.code)})` : "";
     return { expected: `the path of a file that this process may read${code}` };
   }
-  if (bytes === undefined) return { expected: "the path of a file, not of a folder or device" };
-  if (bytes.length > secretBytesMax) return { expected: `a file of at most ${secretBytesMax} bytes` };
   const value = bytes.toString().replace(markAndLastLineBreak, "");
   if (value === "") return { expected: "a file that is not empty" };
   return isUtf8(bytes) && !/[\r\n]/.test(value) ? { value } : { expected: "a file with one line of text in UTF-8" };
-}
-
-/** At most one byte more than a secret may have. Undefined if it is no file. Opening a pipe does not wait for its writer. */
-function readFile(path: string): Buffer | undefined {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    if (!fstatSync(file).isFile()) return undefined;
-    const bytes = Buffer.alloc(secretBytesMax + 1);
-    let length = 0;
-    for (let read = -1; read !== 0 && length < bytes.length; length += read) {
-      read = readSync(file, bytes, length, bytes.length - length, null);
-    }
-    return bytes.subarray(0, length);
-  } finally {
-    closeSync(file);
-  }
 }
