@@ -29,6 +29,17 @@ export function readBrand(): Brand {
   };
 }
 
+/** The links of pages that need no session. @param current the path of the page, if one of them leads to it. */
+export function siteLinks(brand: Brand, current?: "/docs"): Html {
+  return html`<nav class="site" aria-label="Site">
+<a class="brand" href="/">${brandName(brand)}</a>
+<a href="/docs"${current && html` aria-current="page"`}>Reference</a>
+<a href="/playground">Playground</a>
+<a href="/#agents">Agents</a>
+<a href="/billing">Account</a>
+</nav>`;
+}
+
 /** The mark with the name. The mark has no alternative text, because the name is beside it. */
 export function brandName({ mark }: Brand): Html {
   return html`<img class="mark" src="${mark.address}" alt="" width="24" height="24"><span>${productName}</span>`;

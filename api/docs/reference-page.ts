@@ -1,9 +1,11 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import { z } from "zod";
-import { readBrand, siteStyle } from "../brand/brand.ts";
+import { readBrand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { serveFile, type StaticFile, staticFile } from "../http/static-file.ts";
+import { html } from "../pages/html.ts";
+import { htmlDocument } from "../pages/page-sender.ts";
 
 /** The interactive API reference at /docs: Scalar from its npm package, inside a page of our own. */
 
@@ -70,15 +72,14 @@ export function serveReference(): (request: Request, response: Response) => Prom
 
 /** Reads the files of /docs: the page, which refers to the others by versioned addresses, and the others. */
 function readPage(): StaticFile[] {
-  const files = [
-    staticFile("/docs/scalar.js", script, readScalar()),
-    staticFile("/docs/page.css", css, Buffer.concat([read("page.css"), siteStyle()])),
-    staticFile("/docs/page.js", script, read("page.js")),
-  ];
-  const { mark, font } = readBrand();
-  const html = [...files, mark, font].reduce(
-    (text, { path, address }) => text.replaceAll(`"${path}"`, `"${address}"`),
-    read("page.html").toString(),
-  );
-  return [staticFile("/docs", "text/html; charset=utf-8", Buffer.from(html)), ...files];
+  const scalar = staticFile("/docs/scalar.js", script, readScalar());
+  const style = staticFile("/docs/page.css", css, Buffer.concat([read("page.css"), siteStyle()]));
+  const program = staticFile("/docs/page.js", script, read("page.js"));
+  const brand = readBrand();
+  const files = { icon: brand.mark, font: brand.font, styles: [style], scripts: [scalar, program] };
+  const body = html`${siteLinks(brand, "/docs")}
+<noscript>This page needs JavaScript. The document behind it is <a href="/openapi.json">/openapi.json</a>.</noscript>
+<div id="reference"></div>`;
+  const page = Buffer.from(htmlDocument(files, { title: "API reference", body, isIndexed: true }));
+  return [staticFile("/docs", "text/html; charset=utf-8", page), scalar, style, program];
 }

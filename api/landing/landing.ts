@@ -3,7 +3,7 @@ import type { Request, Response } from "express";
 import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { type Brand, brandName, readBrand, siteStyle } from "../brand/brand.ts";
+import { type Brand, readBrand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
 import { publicAddress } from "../http/request-headers.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
@@ -39,13 +39,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
 export function landingPage(brand: Brand, address: string): Html {
   const agent = `claude mcp add --transport http serpmill "${address}/mcp?names=plain" \\
   --header "Authorization: Bearer $SERPMILL_TOKEN"`;
-  return html`<header><nav class="site" aria-label="Site">
-<a class="brand" href="/">${brandName(brand)}</a>
-<a href="/docs">Reference</a>
-<a href="/playground">Playground</a>
-<a href="#agents">Agents</a>
-<a href="/billing">Account</a>
-</nav></header>
+  return html`<header>${siteLinks(brand)}</header>
 <main class="landing">
 <div class="hero">
 <div>

@@ -38,7 +38,7 @@ export class PageSender {
     if (refresh !== undefined) response.setHeader("Refresh", refresh);
     // The rest of an unread body would be read as the next request, so the connection ends with this answer.
     if (!request.complete || requestScopeOf(response).draining.aborted) response.setHeader("Connection", "close");
-    const bytes = Buffer.from(htmlDocument(this.#files, title, body));
+    const bytes = Buffer.from(htmlDocument(this.#files, { title, body }));
     response.statusCode = status;
     response.setHeader("Content-Type", "text/html; charset=utf-8");
     response.setHeader("Content-Length", bytes.length);
@@ -84,13 +84,17 @@ interface PageFiles {
 /** Headers of the files of pages: no other site may load them. */
 export const pageFileHeaders = { "Cross-Origin-Resource-Policy": "same-origin" };
 
-function htmlDocument({ icon, font, styles, scripts }: PageFiles, title: string, body: Html): string {
+/** @param page.isIndexed whether search engines may list the page. */
+export function htmlDocument(
+  { icon, font, styles, scripts }: PageFiles,
+  { title, body, isIndexed = false }: Pick<Page, "title" | "body"> & { isIndexed?: boolean },
+): string {
   return `<!doctype html>\n${html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
+${!isIndexed && html`<meta name="robots" content="noindex">`}
 <title>${title} · Serpmill</title>
 <link rel="icon" href="${icon.address}" type="image/svg+xml">
 <link rel="preload" href="${font.address}" as="font" type="font/woff2" crossorigin>

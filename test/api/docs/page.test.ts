@@ -16,6 +16,11 @@ test("the document needs no token, may be cached for a short time, and forbids s
   expect(await service.send("/openapi.json", { method: "POST" })).toMatchObject({ status: 405 });
 });
 
+test("search engines may list the reference", async () => {
+  const { text, headers } = await service.send("/docs");
+  expect([text.includes("noindex"), headers.get("x-robots-tag")]).toEqual([false, null]);
+});
+
 test("the page's files are immutable under their versioned address only; the page is revalidated", async () => {
   const page = await service.send("/docs");
   expect(page.headers.get("cache-control")).toBe("no-cache");
