@@ -51,8 +51,9 @@ interface AccountParts {
 }
 
 /**
- * Wraps the handlers of the account pages: session, page window, protection of forms, failures of Postgres, and frame. A page is only for tokens with the
- * scope `billing`, unless its access is `searches`: it then shows a token without that scope nothing but its own searches.
+ * Wraps the handlers of the account pages: session, page window, protection of forms, failures of Postgres, and frame. A page is
+ * only for tokens with the scope `billing`, unless its access is `searches`: it then shows a token without that scope nothing but
+ * its own searches.
  */
 export class AccountHandlers {
   readonly #parts: AccountParts;
