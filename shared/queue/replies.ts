@@ -1,3 +1,4 @@
+import { transcode } from "node:buffer";
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { compressAnswer, expandAnswer } from "../compress-answer.ts";
@@ -44,7 +45,8 @@ export type SearchOutcome =
 
 /** The body of a 200. The worker serializes it once; from then on it is only bytes. */
 export function serializeAnswer(answer: SearchResponseBody | CompactResponseBody): Buffer {
-  return Buffer.from(JSON.stringify(answer));
+  // Most answers have characters above U+00FF. A text with one of them, V8 encodes character by character.
+  return transcode(Buffer.from(JSON.stringify(answer), "utf16le"), "utf16le", "utf8");
 }
 
 /** A failure as an inbox holds it, and an Idempotency-Key for the repeats that wait. */

@@ -54,6 +54,15 @@ test("without types and format an answer has the keys that it always had, in the
   expect(body).toMatchObject({ query: query(), totalResultsCount: 7, results: answer.results });
 });
 
+test("the body is the answer's JSON in UTF-8, whichever characters the provider sent", () => {
+  for (const title of ["plain", "é", "one \u203a two", "漢字", "\u{1f469}\u200d\u{1f52c}", "half \ud83d", ""]) {
+    const results = mergePages([pageTitled(title)], 10);
+    const text = writeAnswerBody(job(), { ...answer, results }, usual).toString();
+    expect(text).toBe(JSON.stringify(JSON.parse(text)));
+    expect(JSON.parse(text).results).toEqual(results);
+  }
+});
+
 test("types, target domain and format are applied together, and ranks stay those of the whole page", () => {
   const titles = (fields: object) => written(fields).results.map(({ title }: { title: string }) => title);
   expect(written({ types: ["video"] }).results).toEqual(answer.results.slice(1, 2));
