@@ -80,10 +80,11 @@ export function plainUrl(text: string): string {
 
 function checkedUrl(text: string): string {
   const given = unwrapRedirect(text);
+  const isUsual = unambiguousHost.test(given) && !invalidInUrl.test(given) && given.isWellFormed();
+  if (isUsual) return URL.canParse(given) ? given : "";
+  // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
   const url = /^https?:\/\//i.test(given) ? URL.parse(given) : null;
   if (!url) return "";
-  // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
-  if (unambiguousHost.test(given) && !invalidInUrl.test(given) && given.isWellFormed()) return given;
   // In https://bank.example@other.example/ the bank is a user name, which a person takes for the host.
   url.username = "";
   url.password = "";

@@ -107,6 +107,7 @@ test.each([
   ["data:text/html,x", ""],
   ["//example.com/", ""],
   ["https://", ""],
+  ["https://example.com:99999/", ""],
   ["", ""],
 ])("the URL %j is returned as %j", (given, url) => {
   expect(plainUrl(given)).toBe(url);
