@@ -121,17 +121,18 @@ export async function decideSettlements(
   const { rows } = await database.query(statementFor(requests));
   const decisions = await Promise.all(rows.map((row) => readDecision(decisionRow.parse(row))));
   const byId = new Map(decisions.map((decision) => [decision.requestId, decision]));
-  for (const own of Map.groupBy(decisions, ({ organizationId }) => organizationId).values()) noteCharges(own, requests);
+  // Postgres charges in the order of the requests. One that is repeated counts at its first place.
+  const ids = [...new Set(requests.map(({ requestId }) => requestId))];
+  for (const own of Map.groupBy(decisions, ({ organizationId }) => organizationId).values()) noteCharges(own, ids);
   return byId;
 }
 
 /** Adds to the decisions of an organization what its balance was before the charges of this call, and which of them was the last. */
-function noteCharges(own: readonly Decision[], requests: readonly SettlementRequest[]): void {
+function noteCharges(own: readonly Decision[], ids: readonly string[]): void {
   const charges = own.filter(({ isNew, kind }) => isNew && kind === "charge");
   if (charges.length === 0) return;
-  const ids = new Set(charges.map(({ requestId }) => requestId));
-  // Postgres charges in the order of the requests. One that is repeated counts at its first place.
-  const entryId = [...new Set(requests.map(({ requestId }) => requestId))].findLast((id) => ids.has(id));
+  const charged = new Set(charges.map(({ requestId }) => requestId));
+  const entryId = ids.findLast((id) => charged.has(id));
   const mils = charges.reduce((sum, { chargedMils }) => sum + chargedMils, 0);
   for (const decision of own) {
     const { balanceMils, version } = decision.balance;
