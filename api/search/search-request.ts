@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
 import type { IdempotencyKey } from "../../shared/queue/search-job.ts";
 import type { CallerError } from "../../shared/errors.ts";
@@ -54,7 +54,7 @@ export function newSearchRequest(
   };
 }
 
-export const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string) => hash("sha256", text);
 
 /** When a search must be answered, on this process's monotonic clock. */
 export class Deadline {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { z } from "zod";
 import { depthMax } from "./depth.ts";
 import { readDomain } from "./domains.ts";
@@ -234,9 +234,7 @@ export function readValidFields(body: unknown): Partial<Omit<Query, "engine">> {
 
 /** SHA-256 in hexadecimal of the query's JSON. Requests for the same search have the same fingerprint. */
 export function queryFingerprint(query: Query): string {
-  return createHash("sha256")
-    .update(JSON.stringify(inContractOrder(query)))
-    .digest("hex");
+  return hash("sha256", JSON.stringify(inContractOrder(query)));
 }
 
 /** What the engine searches: the query without the fields that only filter and shape its answer afterwards. */
