@@ -67,14 +67,18 @@ function sendWithNext(redis: Redis, send: () => void, withinMs: number): void {
  */
 export class Script {
   readonly #name: string;
-  readonly #text: string;
+  readonly #lua: string;
   #flags = "";
   readonly #waiting = new WeakMap<Redis, Call[]>();
 
-  /** @param name the name of the command on connections. @param files the parts of the script's text, in order. */
+  /**
+   * @param name the name of the command on connections. @param files functions that the script uses, which are made once for
+   * each command and know no KEYS and ARGV; then the script.
+   */
   constructor(name: string, ...files: URL[]) {
     this.#name = name;
-    this.#text = files.map((file) => readFileSync(file, "utf8")).join("\n");
+    const texts = files.map((file) => readFileSync(file, "utf8"));
+    this.#lua = [...texts.slice(0, -1), "local function run(KEYS, ARGV)", texts.at(-1), "end", runCalls].join("\n");
   }
 
   /** A script that also runs while Redis is out of memory: one that ends work, and so makes room. */
@@ -135,10 +139,7 @@ export class Script {
   #command(redis: Redis, calls: readonly Call[]): Promise<unknown> | undefined {
     // defineCommand adds a method under the script's name, which the types of ioredis cannot know.
     const commands = redis as unknown as Record<string, ((...all: unknown[]) => Promise<unknown>) | undefined>;
-    if (!commands[this.#name]) {
-      const lua = `${this.#flags}\nlocal function run(KEYS, ARGV)\n${this.#text}\nend\n${runCalls}`;
-      redis.defineCommand(this.#name, { lua });
-    }
+    if (!commands[this.#name]) redis.defineCommand(this.#name, { lua: `${this.#flags}\n${this.#lua}` });
     const keys: string[] = [];
     const args: Argument[] = [];
     for (const call of calls) {
