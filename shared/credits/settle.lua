@@ -23,9 +23,8 @@ if version and ARGV[7] ~= '' and version > tonumber(ARGV[7]) then
   noteSuspect(suspects, balance, organizationOf(holds), 'gap_' .. string.sub(ARGV[9], -26), ARGV[7], ARGV[8])
 end
 if not version or tonumber(ARGV[2]) > version then
-  redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])
-  redis.call('HDEL', balance, 'spent', 'entry')
-  if ARGV[6] ~= '' then redis.call('HSET', balance, 'entry', ARGV[6]) end
+  redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2], 'entry', ARGV[6])
+  redis.call('HDEL', balance, 'spent')
 end
 if ARGV[4] ~= '' and tonumber(ARGV[2]) >= (version or 0) then
   redis.call('HSET', balance, 'spent', ARGV[2] .. ':' .. ARGV[4])

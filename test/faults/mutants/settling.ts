@@ -90,8 +90,8 @@ export const settlingMutants: readonly Mutant[] = [
       inScript(
         "settle.lua",
         replace(
-          "redis.call('HSET', balance, 'balance', ARGV[1], 'version', ARGV[2])",
-          "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, 'version', ARGV[2])",
+          "redis.call('HSET', balance, 'balance', ARGV[1], ",
+          "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, ",
         ),
       ),
     ],

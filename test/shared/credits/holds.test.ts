@@ -52,7 +52,7 @@ test("a settlement that arrives late, twice or out of order has no further effec
   await second();
   expect(await available(organizationId)).toBe(90);
   expect(await heldOf(organizationId)).toBe("0");
-  expect(await redis.hgetall(keysOf(organizationId).balance)).toEqual({ balance: "90", version: "3" });
+  expect(await redis.hgetall(keysOf(organizationId).balance)).toEqual({ balance: "90", version: "3", entry: "" });
 });
 
 test("a hold of 0 mils, of a plan that costs nothing, is placed and dropped like any other", async () => {

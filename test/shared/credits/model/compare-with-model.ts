@@ -51,14 +51,14 @@ function expectedRedis(redis: RedisModel): RedisSnapshot {
     if (request === undefined || fingerprint === undefined) return [hash, {}];
     return [hash, { request, fingerprint, ...(failure && { failure }), ...(answered && { answered: "" }) }];
   });
-  const { balanceMils, version, spending, entryId } = balance ?? {};
+  const { balanceMils, version, spending, entryId = "" } = balance ?? {};
   return {
     balance: balance
       ? {
           balance: String(balanceMils),
           version: String(version),
           ...(spending !== undefined && { spent: `${version}:${spending}` }),
-          ...(entryId !== undefined && { entry: entryId }),
+          entry: entryId,
         }
       : {},
     tokens: expectedTokens(redis),
