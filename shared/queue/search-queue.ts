@@ -1,6 +1,5 @@
 import { type ConnectionOptions, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
-import { Batcher } from "../concurrency/batcher.ts";
 import { throttledWarning } from "../log.ts";
 import type { Context } from "../process/context.ts";
 import { awaitReady } from "../redis/connect.ts";
@@ -31,8 +30,6 @@ export const queueKeys = {
 const eventsMax = 1_000;
 /** The score of a job in {@link queueKeys}.waitingByTurn is its turn times this, and a counter. */
 export const scorePerTurn = 2 ** 32;
-const jobsPerBatchMax = 128;
-const batchConcurrency = 2;
 /** The field of a job where BullMQ keeps the name of the worker that took it. */
 const jobWorkerField = "pb";
 
@@ -62,7 +59,7 @@ export async function removeFailedSearches(redis: Redis, organizationId: string)
 export interface SearchQueue {
   /**
    * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that
-   * are ready in the same turn of the event loop share a round trip.
+   * are admitted together leave with one write.
    * @param turn searches of turn 0 are taken first, in the order of arrival; then those of 1, and so on (turns.ts).
    * @throws if Redis did not confirm it; the search may be in the queue all the same.
    */
@@ -71,13 +68,6 @@ export interface SearchQueue {
   remove(requestId: string): Promise<boolean>;
   /** The worker that has a search; undefined while it waits, and once it has ended. @throws if Redis does not answer. */
   workerOf(requestId: string): Promise<string | undefined>;
-}
-
-interface Pending {
-  job: SearchJob;
-  turn: number;
-  resolve: () => void;
-  reject: (error: unknown) => void;
 }
 
 /**
@@ -97,23 +87,11 @@ export async function openSearchQueue(
     warn(error);
   });
   shutdown.register("queue", () => queue.close());
-  const run = async (batch: Pending[]) => {
-    try {
-      const jobs = batch.map(({ job, turn: priority }) => {
-        return { name: "search", data: job, opts: { jobId: job.requestId, ...(priority > 0 && { priority }) } };
-      });
-      const [first] = jobs;
-      // A single job needs no pipeline: ioredis copies all scripts for each.
-      if (first && jobs.length === 1) await queue.add(first.name, first.data, first.opts);
-      else await queue.addBulk(jobs);
-      for (const { resolve } of batch) resolve();
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
-  };
-  const batches = new Batcher<Pending>({ sizeMax: jobsPerBatchMax, concurrency: batchConcurrency, run });
   return {
-    enqueue: (job, turn) => new Promise((resolve, reject) => batches.add({ job, turn, resolve, reject })),
+    enqueue: async (job, turn) => {
+      // One by one: ioredis copies all scripts for a pipeline.
+      await queue.add("search", job, { jobId: job.requestId, ...(turn > 0 && { priority: turn }) });
+    },
     remove: async (requestId) => (await queue.remove(requestId)) === 1,
     workerOf: async (requestId) => (await connection.hget(queueKeys.job(requestId), jobWorkerField)) ?? undefined,
   };
