@@ -13,6 +13,10 @@ import {
   withinSites,
 } from "./door.ts";
 
+/** Preferred domains leave the others in. Google has no operator for them. */
+const prefersOnly = ({ include_domains_mode: mode }: { include_domains_mode?: unknown }) =>
+  mode === "prefer" || mode === "boost";
+
 /** Tavily: POST `/search`. Its clients show `detail.error`, and read `images` as a list. */
 export const tavily: Door = {
   paths: { "/search": ["POST"] },
@@ -24,13 +28,14 @@ export const tavily: Door = {
       country: optionalText,
       language: optionalText,
       include_domains: domainList,
+      include_domains_mode: z.unknown().optional(),
       exclude_domains: domainList,
       include_answer: z.unknown().optional(),
       include_raw_content: notGiven("contents of pages"),
     })
     .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...sites }) => ({
       search: {
-        keyword: withinSites(query, sites.include_domains, sites.exclude_domains),
+        keyword: withinSites(query, prefersOnly(sites) ? [] : sites.include_domains, sites.exclude_domains),
         depth: part.depth,
         ...localeOf(language),
         ...(country !== undefined && { location: country }),

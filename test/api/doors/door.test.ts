@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
 import { firecrawl } from "../../../api/doors/firecrawl.ts";
 import { serper } from "../../../api/doors/serper.ts";
+import { tavily } from "../../../api/doors/tavily.ts";
 import { readQuery } from "../../../shared/query/query.ts";
 
 const locales = [
@@ -74,6 +75,17 @@ test("a text in place of a list is refused once, however long it is", () => {
     { message: "This door searches the web only: expected web." },
   ]);
   expect(issuesOf({ includeDomains: "a".repeat(301) })).toMatchObject([{ message: "Expected a list of domains." }]);
+});
+
+test.each([
+  { mode: undefined, keyword: "a site:b.example -site:c.example" },
+  { mode: "restrict", keyword: "a site:b.example -site:c.example" },
+  { mode: "filter", keyword: "a site:b.example -site:c.example" },
+  { mode: "prefer", keyword: "a -site:c.example" },
+  { mode: "boost", keyword: "a -site:c.example" },
+])("at Tavily's door the mode $mode searches for `$keyword`", ({ mode, keyword }) => {
+  const domains = { include_domains: ["b.example"], exclude_domains: ["c.example"], include_domains_mode: mode };
+  expect(tavily.fields.parse({ query: "a", ...domains }).search).toMatchObject({ keyword });
 });
 
 /** The search that Serper's door makes of a client's fields. */
