@@ -28,7 +28,7 @@ export const firecrawl: Door = {
   fields: z
     .object({
       query: requiredText,
-      limit: countUpTo(depthMax, 5),
+      limit: countUpTo(depthMax, 10),
       lang: optionalText,
       country: optionalText,
       location: optionalText,

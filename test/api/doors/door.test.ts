@@ -88,6 +88,14 @@ test.each([
   expect(tavily.fields.parse({ query: "a", ...domains }).search).toMatchObject({ keyword });
 });
 
+test("Firecrawl's door returns ten results to a client that sends no `limit`", () => {
+  const fetched = Array.from({ length: 20 }, (_, place) => ({ type: "organic", title: `${place}`, url: "" }));
+  const { write } = firecrawl.fields.parse({ query: "a" });
+  // Of an answer, only these fields are read.
+  const written = write({ results: fetched } as never, { path: "/v2/search", durationMs: 1 });
+  expect(written).toMatchObject({ data: { web: { length: 10 } } });
+});
+
 /** The search that Serper's door makes of a client's fields. */
 const searched = (fields: object) =>
   readQuery(JSON.parse(JSON.stringify(serper.fields.parse({ q: "a", ...fields }).search)));
