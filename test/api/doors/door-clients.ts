@@ -220,6 +220,16 @@ export const doorClients: DoorClient[] = [
     },
   },
   {
+    client: "Hermes Agent, for Tavily (plugins/web/tavily/provider.py at 00697a7)",
+    shows: "code",
+    inAddress: true,
+    search: async ({ api, q, token }) => {
+      const wishes = { max_results: 5, include_raw_content: false, include_images: false };
+      const body = { query: q, ...wishes, api_key: "any" };
+      return (await send(`${api}/tavily/k/${token}/search`, json({}, body), ofRequests)).results.map(ofTavily);
+    },
+  },
+  {
     client: "@perplexity-ai/perplexity_ai",
     shows: "message",
     search: async ({ api, q, token }) => {
