@@ -118,13 +118,15 @@ export function withinSites(keyword: string, wanted: readonly string[], unwanted
   return [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)].filter((part) => part !== "").join(" ");
 }
 
-/** The language of a locale such as `de-AT`, and the country that it names. `all` and `auto` name neither. */
+/** The language of a locale such as `de-AT`, and the country that it names. `at` is a country alone. `all` and `auto` name neither. */
 export function localeOf(locale: string | undefined): { language?: string; location?: string } {
   if (locale === undefined || ["all", "auto"].includes(locale)) return {};
   const [, country = ""] = /^[a-z]{2,3}[-_](?:[a-z]{4}[-_])?([a-z]{2})$/i.exec(locale) ?? [];
   const location = countryCodeByName(country) && country;
+  const isUnknown = "problem" in readLanguage(locale);
+  if (isUnknown && locale.length === 2 && countryCodeByName(locale)) return { location: locale };
   // If the pair of language and country is unknown, each part may be known.
-  const [language = ""] = "problem" in readLanguage(locale) ? locale.split(/[-_]/) : [locale];
+  const [language = ""] = isUnknown ? locale.split(/[-_]/) : [locale];
   return { language, ...(location !== undefined && { location }) };
 }
 

@@ -14,6 +14,8 @@ const locales = [
   { locale: "zh-Hant-TW", expected: { language: "zh-Hant-TW", location: "TW" } },
   { locale: "German", expected: { language: "German" } },
   { locale: "en-XQ", expected: { language: "en" } },
+  { locale: "at", expected: { location: "at" } },
+  { locale: "xq", expected: { language: "xq" } },
   { locale: "all", expected: {} },
   { locale: "auto", expected: {} },
   { locale: undefined, expected: {} },
