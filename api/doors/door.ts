@@ -5,7 +5,7 @@ import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
 import { usState } from "../../shared/query/subdivisions.ts";
 import { foldName } from "../../shared/gazetteer/fold-name.ts";
-import { locationCharactersMax } from "../../shared/query/query.ts";
+import { hasAtMost, keywordCharactersMax, locationCharactersMax } from "../../shared/query/query.ts";
 import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
 import type { Result, ResultType, SiteLink } from "../../shared/results.ts";
@@ -111,11 +111,28 @@ export const domainList = readUpTo(
     .transform((domains) => domains ?? []),
 );
 
+/** A list of domains, under the clients' name for it. */
+type NamedDomains = readonly [name: string, domains: readonly string[]];
+
 /** A keyword with Google's operators for the sites that a client wants, and for those that it does not want. */
-export function withinSites(keyword: string, wanted: readonly string[], unwanted: readonly string[]): string {
+export function withinSites(
+  context: z.RefinementCtx,
+  keyword: string,
+  [wantedName, wanted]: NamedDomains,
+  [unwantedName, unwanted]: NamedDomains,
+): string {
   const [one = "", ...others] = wanted.map((domain) => `site:${domain}`);
   const within = others.length === 0 ? one : `(${[one, ...others].join(" OR ")})`;
-  return [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)].filter((part) => part !== "").join(" ");
+  const whole = [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)]
+    .filter((part) => part !== "")
+    .join(" ");
+  // The search would refuse the query, which may be short.
+  if (hasAtMost(keyword, keywordCharactersMax) && !hasAtMost(whole.trim(), keywordCharactersMax)) {
+    const path = [wanted.length > unwanted.length ? wantedName : unwantedName];
+    const message = `Expected fewer domains: with the query they exceed ${keywordCharactersMax} characters.`;
+    context.addIssue({ code: "custom", path, message });
+  }
+  return whole;
 }
 
 /** The language of a locale such as `de-AT`, and the country that it names. `at` is a country alone. `all` and `auto` name neither. */

@@ -43,9 +43,9 @@ export const firecrawl: Door = {
       ),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
-    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }) => ({
+    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }, context) => ({
       search: {
-        keyword: withinSites(query, includeDomains, excludeDomains),
+        keyword: withinSites(context, query, ["includeDomains", includeDomains], ["excludeDomains", excludeDomains]),
         depth: part.depth,
         language: localeOf(lang).language,
         location: locationIn(location, country ?? localeOf(lang).location),

@@ -13,12 +13,13 @@ export const perplexity: Door = {
       // A domain with a minus before it is unwanted.
       search_domain_filter: domainList,
     })
-    .transform(({ query, max_results: part, country, search_domain_filter: domains }) => ({
+    .transform(({ query, max_results: part, country, search_domain_filter: domains }, context) => ({
       search: {
         keyword: withinSites(
+          context,
           typeof query === "string" ? query : query[0],
-          domains.filter((domain) => !domain.startsWith("-")),
-          domains.filter((domain) => domain.startsWith("-")).map((domain) => domain.slice(1)),
+          ["search_domain_filter", domains.filter((domain) => !domain.startsWith("-"))],
+          ["search_domain_filter", domains.filter((domain) => domain.startsWith("-")).map((domain) => domain.slice(1))],
         ),
         depth: part.depth,
         location: country,

@@ -33,9 +33,14 @@ export const tavily: Door = {
       include_answer: z.unknown().optional(),
       include_raw_content: notGiven("contents of pages"),
     })
-    .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...sites }) => ({
+    .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...sites }, context) => ({
       search: {
-        keyword: withinSites(query, prefersOnly(sites) ? [] : sites.include_domains, sites.exclude_domains),
+        keyword: withinSites(
+          context,
+          query,
+          ["include_domains", prefersOnly(sites) ? [] : sites.include_domains],
+          ["exclude_domains", sites.exclude_domains],
+        ),
         depth: part.depth,
         ...localeOf(language),
         ...(country !== undefined && { location: country }),

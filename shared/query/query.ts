@@ -280,7 +280,7 @@ function problemOf(typed: string): string | undefined {
 }
 
 /** Counts code points. A text never has more code points than code units, so a short one needs no counting. */
-function hasAtMost(typed: string, charactersMax: number): boolean {
+export function hasAtMost(typed: string, charactersMax: number): boolean {
   return typed.length <= charactersMax || truncate(typed, charactersMax) === typed;
 }
 

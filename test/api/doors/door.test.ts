@@ -72,6 +72,15 @@ test("a door reads no more domains, sources or characters of a place than it acc
   expect(locationIn("London".padEnd(256, "n"), "uk")).not.toContain("uk");
 });
 
+test("domains with which a query is too long are refused, and not the query", () => {
+  const domains = Array.from({ length: 40 }, (_, at) => `shop-${at}.example`);
+  const message = "Expected fewer domains: with the query they exceed 700 characters.";
+  expect(issuesOf({ includeDomains: domains })).toMatchObject([{ path: ["includeDomains"], message }]);
+  expect(issuesOf({ excludeDomains: domains })).toMatchObject([{ path: ["excludeDomains"], message }]);
+  expect(issuesOf({ includeDomains: domains.slice(0, 25) })).toEqual([]);
+  expect(issuesOf({ query: "a".repeat(701), includeDomains: domains })).toEqual([]); // The search refuses the query.
+});
+
 test("a text in place of a list is refused once, however long it is", () => {
   expect(issuesOf({ sources: "the web" })).toMatchObject([
     { message: "This door searches the web only: expected web." },
