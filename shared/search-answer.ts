@@ -27,7 +27,7 @@ export const compactQuery = querySchema
 const aboutQuery = "The search as it was executed, complete and canonical.";
 
 const creditsCharged = natural.describe(
-  "Mils charged for this search: the plan's price, its cached price if a kept answer answered, or 0 if an earlier request with the same Idempotency-Key has paid.",
+  "Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid.",
 );
 
 const creditsRemaining = natural.describe(

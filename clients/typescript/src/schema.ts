@@ -87,7 +87,7 @@ export interface components {
             query: components["schemas"]["Query"];
             /**
              * Format: int64
-             * @description Mils charged for this search: the plan's price, its cached price if a kept answer answered, or 0 if an earlier request with the same Idempotency-Key has paid.
+             * @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid.
              */
             creditsCharged: number;
             /**
@@ -221,7 +221,7 @@ export interface components {
             query: components["schemas"]["CompactQuery"];
             /**
              * Format: int64
-             * @description Mils charged for this search: the plan's price, its cached price if a kept answer answered, or 0 if an earlier request with the same Idempotency-Key has paid.
+             * @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid.
              */
             creditsCharged: number;
             /**
