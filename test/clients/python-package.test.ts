@@ -56,7 +56,7 @@ describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptoo
   });
 
   const typed = `
-from serpmill import AsyncSerpmill, OutOfCreditsError, Serpmill
+from serpmill import AsyncSerpmill, Cancellation, OutOfCreditsError, Serpmill
 
 client = Serpmill()
 
@@ -65,6 +65,7 @@ def first() -> str:
         answer = client.search({"keyword": "tea", "device": "mobile"}, deadline_s=60)
         compact = client.search({"keyword": "tea", "format": "compact"})
         print(compact["results"][0]["title"], client.usage(max_retries=1)["plan"])
+        print(client.search({"keyword": "tea"}, cancellation=Cancellation()), client.usage(cancellation=Cancellation()))
         for outcome in client.search_many([{"keyword": "tea"}], max_retries=1, deadline_s=60):
             print(outcome.answer["totalResultsCount"] if outcome.answer else outcome.error, outcome.progress.done)
         return answer["results"][0]["domain"]

@@ -54,9 +54,17 @@ class Serpmill:
         self._limits(None, None)
 
     @overload
-    def search(self, request: CompactSearchRequest, **options: Unpack[SearchOptions]) -> CompactSearchAnswer: ...
+    def search(
+        self,
+        request: CompactSearchRequest,
+        *,
+        cancellation: Cancellation | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> CompactSearchAnswer: ...
     @overload
-    def search(self, request: SearchRequest, **options: Unpack[SearchOptions]) -> SearchAnswer: ...
+    def search(
+        self, request: SearchRequest, *, cancellation: Cancellation | None = None, **options: Unpack[SearchOptions]
+    ) -> SearchAnswer: ...
     def search(self, request: AnyRequest, **options: Any) -> Any:
         """Runs a search. It is charged once, however often it has to be repeated. Raises SerpmillError."""
         return self.search_with_response(request, **options).data
@@ -91,9 +99,9 @@ class Serpmill:
         call = Call("POST", "/v1/serp/search", "results", deadline_s, max_retries, body, key)
         return send(self._base_url, self._token, call, cancellation or Cancellation())
 
-    def usage(self, **options: Unpack[CallOptions]) -> Usage:
+    def usage(self, *, cancellation: Cancellation | None = None, **options: Unpack[CallOptions]) -> Usage:
         """Reads the available credit, the plan and the limits. It costs nothing. Raises SerpmillError."""
-        return self.usage_with_response(**options).data
+        return self.usage_with_response(cancellation=cancellation, **options).data
 
     def usage_with_response(
         self,
