@@ -54,6 +54,9 @@ function placesOfSecret(name: string): Places {
     "docker-compose.yml: secrets of the worker": new RegExp(`secrets: \\[.*\\b${name}\\b.*\\]`).test(ofWorker),
     "docker-compose.yml: no value for the API": ofApi.includes(` ${name}: ""`) && ofApi.includes(` ${name}_FILE: ""`),
     "docker-compose.yml: no value for the migration": ofMigration.includes(` ${name}: ""`),
+    "deploy/quick.yml: environment of the worker": readSource("deploy/quick.yml").includes(
+      `\n      ${name}: \${${name}:-}\n`,
+    ),
     "deploy/passwords.sh: keys from others": passwordsLoop.split(/[ ;]/).includes(name),
     "deploy/helm/templates/_pods.tpl: secrets of a component": readSource("deploy/helm/templates/_pods.tpl").includes(
       `\n${name}: ${name}\n`,
