@@ -347,6 +347,18 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     expect(after.worker).not.toEqual(before.worker);
   });
 
+  test("a release, its namespace and what the values name may have numbers as names", async () => {
+    const numbers = [
+      'secrets.existingSecret="1"',
+      'image.pullSecrets=["2"]',
+      'ca={"existingConfigMap":"3","key":"4"}',
+      'priorityClassName="5"',
+    ].flatMap((change) => ["--set-json", change]);
+    const values = `--values=${valuesPath("minimal")}`;
+    const objects = objectsIn(await helm("template", "6", chart, "--namespace=12345", values, ...numbers));
+    expect(await typeFaultsOf(objects)).toEqual([]);
+  });
+
   test("a packaged chart has the shared files in it", async () => {
     const folder = await GuardedFolder.create("serpmill-chart-");
     onTestFinished(() => folder.remove());

@@ -7,7 +7,7 @@
 {{- define "serpmill.selector" -}}
 {{- $root := index . 0 -}}
 app.kubernetes.io/name: serpmill
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
@@ -24,7 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- $root := index . 0 -}}
 {{- include "serpmill.check" $root -}}
 name: {{ include "serpmill.name" $root }}-{{ index . 1 }}
-namespace: {{ $root.Release.Namespace }}
+namespace: {{ $root.Release.Namespace | quote }}
 labels:
   {{- include "serpmill.labels" . | nindent 2 }}
 {{- end }}

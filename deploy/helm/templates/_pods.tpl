@@ -53,7 +53,7 @@ enableServiceLinks: false
 {{- with $root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- with $root.Values.nodeSelector }}
@@ -65,7 +65,7 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 
@@ -157,7 +157,7 @@ volumeMounts:
 volumes:
   - name: secrets
     secret:
-      secretName: {{ $root.Values.secrets.existingSecret }}
+      secretName: {{ $root.Values.secrets.existingSecret | quote }}
       # For the group of the pod alone.
       defaultMode: 0440
       items:
@@ -166,7 +166,7 @@ volumes:
         {{- end }}
   - { name: tmp, emptyDir: { medium: Memory, sizeLimit: 64Mi } }
   {{- with $root.Values.ca.existingConfigMap }}
-  - { name: ca, configMap: { name: {{ . }}, items: [{ key: {{ $root.Values.ca.key }}, path: ca.crt }] } }
+  - { name: ca, configMap: { name: {{ . | quote }}, items: [{ key: {{ $root.Values.ca.key | quote }}, path: ca.crt }] } }
   {{- end }}
 {{- end }}
 
