@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
 
-const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml"];
+const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml", "deploy/helm/values.yaml"];
 // An image with a version. One without a version is built here, or is a stage of the Dockerfile.
 const reference = /^(FROM | +image: )([\w./-]+(?::\d+\/[\w./-]+)?:[\w.-]+)(?:@sha256:[0-9a-f]{64})?(?= |$)/gm;
 
@@ -106,7 +106,7 @@ async function ask(url: URL, method: string, headers: Record<string, string>): P
 
 const program = new Command("npm run images:pin --")
   .description(
-    `Asks the registries for the current digest of each image in ${files.join(" and ")}, and appends it to the version. Run it again to update the digests. If a registry does not answer, it changes nothing, prints the reason, and exits with 1.`,
+    `Asks the registries for the current digest of each image in ${files.join(", ")}, and appends it to the version. Run it again to update the digests. If a registry does not answer, it changes nothing, prints the reason, and exits with 1.`,
   )
   .option("--registry <url>", "ask this registry for every image, such as your mirror", parseAddress)
   .showHelpAfterError("(add --help for the options)")

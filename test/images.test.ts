@@ -91,7 +91,7 @@ test("outside of a container npm scripts and units give API and worker the optio
 });
 
 describe("images:pin", () => {
-  const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml"];
+  const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml", "deploy/helm/values.yaml"];
   let registry: RegistryStub;
   let folder: string;
 

@@ -88,7 +88,7 @@ test("every value is documented with its default, and every documented value exi
     const isShort = typeof value !== "object" || value === null || Object.keys(value).length === 0;
     return isShort
       ? typeof value === "string"
-        ? value
+        ? value.replace(/@sha256:\w+$/, "")
         : JSON.stringify(value)
       : "[values.yaml](../../deploy/helm/values.yaml)";
   };
