@@ -1,30 +1,14 @@
 import { expect, test } from "vitest";
-import type { SearchJob } from "../../shared/queue/search-job.ts";
 import { searchResponseBody, answerBytesMax, compactResponseBody } from "../../shared/search-answer.ts";
 import { writeAnswerBody } from "../../worker/take-jobs.ts";
 import { mergePages, boundResults } from "../../worker/engine/google-engine.ts";
-import { query } from "../harness/fixtures/queries.ts";
+import { query, searchJob } from "../harness/fixtures/queries.ts";
 import { page, pageTitled } from "./providers/policies/fixtures.ts";
 import { boundPages } from "../../worker/providers/policies/provider-client.ts";
 import { buildElement } from "../../worker/providers/build-element.ts";
 import { textCharactersMax } from "../../worker/providers/sanitize.ts";
 
-const job = (fields: object = {}): SearchJob => ({
-  requestId: "req_01m80e03wze4cr8a90msysevh5",
-  organizationId: "org_01h455vb4pex5vsknk084sn02q",
-  tokenId: "tok_01h455vb4pex5vsknk084sn02q",
-  limits: {},
-  query: query(fields),
-  priceMils: 5,
-  remainingMils: 995,
-  openSearches: 1,
-  unpaidCallsPerHour: 50,
-  hadLittleTime: false,
-  deadlineAtMs: 30_000,
-  enqueuedAtMs: 0,
-  timeoutMs: 30_000,
-  inbox: "inbox:test",
-});
+const job = (fields: object = {}) => searchJob({ query: query(fields) });
 
 const video = pageTitled("video").elements.map((element) => ({ ...element, type: "video" as const }));
 const pages = [pageTitled("one"), page({ elements: video }), pageTitled("two")];

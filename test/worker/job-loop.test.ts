@@ -5,27 +5,10 @@ import { openMetrics } from "../../shared/metrics.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { RedisConnections } from "../../shared/redis/connections.ts";
 import { JobLoop } from "../../worker/job-loop.ts";
-import { query } from "../harness/fixtures/queries.ts";
+import { searchJob } from "../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
 const log = openLog({ name: "test", level: "silent" });
-
-const job = {
-  requestId: "req_1",
-  organizationId: "org_1",
-  query: query(),
-  tokenId: "tok_1",
-  limits: {},
-  priceMils: 5,
-  remainingMils: 5,
-  openSearches: 1,
-  deadlineAtMs: 0,
-  enqueuedAtMs: 0,
-  timeoutMs: 30_000,
-  inbox: "inbox:test",
-  unpaidCallsPerHour: 1,
-  hadLittleTime: false,
-};
 
 test("a worker that gets fewer slots than searches run looks for searches within shares, as with the last slot taken", async () => {
   const { redis, server, close } = await openFreshRedis();
@@ -49,6 +32,7 @@ test("a worker that gets fewer slots than searches run looks for searches within
   let looks = 0;
   loop.whenFull(() => (looks += 1));
   await loop.start();
+  const job = searchJob();
   await queue.add("search", job, { jobId: job.requestId });
   await begun.promise;
   expect(looks).toBe(0);

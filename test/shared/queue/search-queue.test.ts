@@ -4,7 +4,7 @@ import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { openSearchQueue, queueKeys } from "../../../shared/queue/search-queue.ts";
 import { RedisConnections } from "../../../shared/redis/connections.ts";
-import { query } from "../../harness/fixtures/queries.ts";
+import { searchJob } from "../../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const log = openLog({ name: "test", level: "silent" });
@@ -18,26 +18,7 @@ afterAll(async () => {
 });
 beforeEach(() => redis.flushall());
 
-const enqueue = (requestId: string, turn: number) =>
-  queue.enqueue(
-    {
-      requestId,
-      organizationId: "org_1",
-      query: query(),
-      tokenId: "tok_1",
-      limits: {},
-      priceMils: 5,
-      remainingMils: 5,
-      openSearches: 1,
-      deadlineAtMs: 0,
-      enqueuedAtMs: 0,
-      timeoutMs: 30_000,
-      inbox: "inbox:test",
-      unpaidCallsPerHour: 1,
-      hadLittleTime: false,
-    },
-    turn,
-  );
+const enqueue = (requestId: string, turn: number) => queue.enqueue(searchJob({ requestId }), turn);
 const readsOfRedis = async () => Number(/^total_reads_processed:(\d+)/m.exec(await redis.info("stats"))?.[1]);
 
 test("searches that are admitted together reach Redis together, in their order", async () => {
