@@ -26,7 +26,7 @@ async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promi
   }
 }
 
-const crashPoints = (options: { only?: string; stacks: number }) =>
+const crashPoints = (options: { only?: string; stacks: number; retry?: boolean }) =>
   withPostgres((postgresUrl) => runCrashPoints({ ...options, postgresUrl, say }));
 
 const money = (options: { seed?: number; runs: number }) =>
@@ -69,7 +69,8 @@ program
   .description("kills a process before and after each step of a search, and audits the ledger")
   .option("--only <text>", "only the cases whose name contains this, for example worker:settle:after")
   .option("--stacks <n>", "how many stacks run cases in parallel", parseWholeNumber(1), stacksDefault)
-  .action(async (options: { only?: string; stacks: number }) => conclude(await crashPoints(options)));
+  .option("--retry", "run a case that did not hold once more, alone: its outcome counts")
+  .action(async (options: { only?: string; stacks: number; retry?: boolean }) => conclude(await crashPoints(options)));
 
 program
   .command("random")

@@ -24,10 +24,13 @@ const lengthMax = 240;
 export function conclude(rows: readonly Row[]): void {
   const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
   const cells = rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]);
-  const broken = rows.filter(({ held }) => !held).length;
+  const broken = rows.filter(({ held }) => !held);
   process.stdout.write(`${formatTable(["what was tried", "promised", "seen", "held"], cells)}\n`);
-  process.stdout.write(broken === 0 ? "Every promise held.\n" : `${broken} of ${rows.length} promises did not hold.\n`);
-  process.exitCode = broken === 0 ? 0 : 1;
+  // Once more behind the table, and whole: the end of a long log is what is read first.
+  for (const { what, promised, seen } of broken) process.stdout.write(`NOT HELD: ${what}: ${promised}: ${seen}\n`);
+  const end = `${broken.length} of ${rows.length} promises did not hold.`;
+  process.stdout.write(`${broken.length === 0 ? "Every promise held." : end}\n`);
+  process.exitCode = broken.length === 0 ? 0 : 1;
 }
 
 /** Runs a command. If it fails itself, the exit code is 2 and not 1: that says nothing about the promises. */

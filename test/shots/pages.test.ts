@@ -59,8 +59,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       }
       expect(faults).toEqual([]);
     },
-    // Some fifty pages, one after the other.
-    400_000,
   );
 
   test("screenshots have the width of the screen, light and dark", async () => {

@@ -11,16 +11,19 @@ export interface CallerRequest {
   token: string;
   tokenId: string;
   keyword: string;
-  /** Without a key the caller does not retry. */
+  /** Without a key the caller retries only what was refused. */
   key: string | undefined;
   firstApi: 0 | 1;
   disconnect: AbortSignal;
-  /** How long after its first attempt a caller with a key may still retry. */
+  /** How long after its first attempt the caller may still retry. */
   retryForMs: number;
   onAttempt?: () => void;
 }
 
-/** Searches as a caller does. With a key it retries at the other API after a broken connection, a 502, 503 or 504. */
+/**
+ * Searches as a caller does. It retries at the other API after a 503, which a slow machine gives, and with a key also after a broken
+ * connection, a 502 or 504.
+ */
 export async function searchWithRetries(stack: IsolatedStack, request: CallerRequest): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
   const giveUpAtMs = performance.now() + request.retryForMs;
@@ -28,8 +31,9 @@ export async function searchWithRetries(stack: IsolatedStack, request: CallerReq
     const attempt = await search(stack, request, (request.firstApi + attempts.length) % 2 === 0 ? 0 : 1);
     attempts.push(attempt);
     request.onAttempt?.();
-    const mayHelp = !attempt.answer || [502, 503, 504].includes(attempt.answer.status);
-    if (!mayHelp || request.key === undefined || performance.now() > giveUpAtMs) return attempts;
+    const { status } = attempt.answer ?? {};
+    const mayHelp = status === 503 || (request.key !== undefined && [undefined, 502, 504].includes(status));
+    if (!mayHelp || performance.now() > giveUpAtMs) return attempts;
     await sleep(retryPauseMs);
   }
 }

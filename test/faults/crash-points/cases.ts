@@ -53,11 +53,9 @@ export type Plot =
 /** The outcome for the caller. In doubt: the answer arrived and the charge was reversed. */
 export type End = "answered" | "unanswered" | "in doubt";
 
-// A take-over takes 5.5 s. There may be two before the API stops waiting, the second while both workers restart. Cases without
-// take-overs use the short deadline.
-const longMs = 24_000;
-// A stopping worker waits 10 s before it hands its jobs back, and two may do so one after the other.
-const stoppingMs = 45_000;
+// A take-over takes 5.5 s, and a stopping worker waits 10 s before it hands its jobs back. There may be two of either before the
+// API stops waiting, the second while both workers restart. Cases without them use the short deadline.
+const longMs = 60_000;
 const shortMs = 4_000;
 
 const beforeAndAfter = ["before", "after"] as const;
@@ -173,7 +171,7 @@ function workerCases(): Case[] {
   const stopping = kinds.flatMap((keyed) =>
     bothOf("release").flatMap((at) =>
       ([1, 2] as const).map((delivery) => {
-        const part = { keyed, delivery, apis: [], ends: "answered", deadlineMs: stoppingMs } as const;
+        const part = { keyed, delivery, apis: [], ends: "answered", deadlineMs: longMs } as const;
         return named("worker", at, "", { ...part, plot: "stopping", workers: delivery === 1 ? [at] : [at, at] });
       }),
     ),

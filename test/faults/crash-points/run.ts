@@ -24,25 +24,29 @@ export async function runCrashPoints(options: {
   stacks: number;
   /** How long after its deadline an answer may arrive; 2 s by default. */
   lateMsMax?: number;
+  /** Whether a case that did not hold beside others runs once more alone, and then has the outcome of that run. */
+  retry?: boolean | undefined;
   say: Say;
 }): Promise<Row[]> {
-  const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, say } = options;
+  const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, retry = false, say } = options;
   const chosen = among.filter(({ name }) => name.includes(only));
   const rows = new Map<Case, Row>();
   const openings = new Turns();
   // Half of the stacks start with the long deadlines and half with the short ones, so that stacks are seldom replaced.
   const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
-  const work = async (number: number) => {
-    const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
-    await runAll(
+  const work = (next: () => Case | undefined) =>
+    runAll(
       { next, open: (deadlineMs) => openings.run(() => openReady(postgresUrl, deadlineMs)), lateMsMax },
       (one, row) => {
         rows.set(one, row);
         say(`${rows.size} of ${chosen.length}: ${row.held ? "held" : "BROKEN"}: ${row.what}: ${row.seen}`);
       },
     );
-  };
-  await Promise.all(Array.from({ length: Math.min(options.stacks, chosen.length) }, (_, number) => work(number)));
+  const fromBothEnds = [() => waiting.shift(), () => waiting.pop()];
+  const stacks = Math.min(options.stacks, chosen.length);
+  await Promise.all(Array.from({ length: stacks }, (_, number) => work(() => fromBothEnds[number % 2]?.())));
+  const broken = retry ? chosen.filter((one) => rows.get(one)?.held === false) : [];
+  await work(() => broken.shift());
   return chosen.flatMap((one) => rows.get(one) ?? []);
 }
 

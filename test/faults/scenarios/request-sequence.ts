@@ -15,6 +15,8 @@ export interface CheckedAnswer {
   what: "usage" | "search";
   answer: CallerAnswer;
   verdict: "right" | "refused" | "wrong";
+  /** What the organization had, with this answer paid, and what its refused searches may hold. */
+  known: Pick<SeededOrganization, "balanceMils" | "mayBeHeldMils">;
 }
 
 const usageBody = z.object({ creditBalanceMils: z.number() });
@@ -68,7 +70,6 @@ class RequestSequence {
   readonly #stack: ScenarioStack;
   readonly #organization: SeededOrganization;
   readonly #apiUrl: string;
-  #mayBeHeldMils = 0;
 
   constructor(stack: ScenarioStack, organization: SeededOrganization, count: number) {
     this.#stack = stack;
@@ -125,12 +126,14 @@ class RequestSequence {
   /** Exact to the mil, apart from holds of refused searches that may not have ended yet. */
   #isRight(availableMils: number): boolean {
     const heldMils = this.#organization.balanceMils - availableMils;
-    return heldMils >= 0 && heldMils <= this.#mayBeHeldMils && heldMils % priceMils === 0;
+    return heldMils >= 0 && heldMils <= this.#organization.mayBeHeldMils && heldMils % priceMils === 0;
   }
 
   #record(what: CheckedAnswer["what"], answer: CallerAnswer, isRight: boolean): void {
-    this.checked.push({ what, answer, verdict: isRight ? "right" : answer.status === 503 ? "refused" : "wrong" });
-    // The hold ends after the caller got the refusal.
-    if (what === "search" && answer.status === 503) this.#mayBeHeldMils += priceMils;
+    const verdict = isRight ? "right" : answer.status === 503 ? "refused" : "wrong";
+    const { balanceMils, mayBeHeldMils } = this.#organization;
+    this.checked.push({ what, answer, verdict, known: { balanceMils, mayBeHeldMils } });
+    // The hold ends after the caller got the refusal, maybe after the next sequence began.
+    if (what === "search" && answer.status === 503) this.#organization.mayBeHeldMils += priceMils;
   }
 }

@@ -17,6 +17,8 @@ export interface SeededOrganization {
   token: string;
   balanceMils: number;
   isPoor: boolean;
+  /** At most so much is still held by searches that were refused with 503. */
+  mayBeHeldMils: number;
   /** An Idempotency-Key that has paid, and its answer. */
   paid: { key: string; text: string } | undefined;
 }
@@ -35,7 +37,7 @@ export async function seedOrganizations(service: Service, size: number): Promise
   const organizations = Array.from({ length: size }, (_, at): SeededOrganization => {
     const isPoor = at % poorEvery === poorEvery - 1;
     const balanceMils = isPoor ? poorMils : richMils + at;
-    return { organizationId: newId("org"), token: newToken(), balanceMils, isPoor, paid: undefined };
+    return { organizationId: newId("org"), token: newToken(), balanceMils, isPoor, mayBeHeldMils: 0, paid: undefined };
   });
   await asOwner(service.databaseUrl, (client) => insert(client, planCode, organizations));
   return organizations;
