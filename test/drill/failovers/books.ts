@@ -11,6 +11,7 @@ import type { FailoverStack } from "./stores.ts";
 import { deadlineMs, lateMsMax } from "./searches.ts";
 
 const gapsMax = 1_000;
+const confirmMsMax = 10_000;
 /** The reconciler compares every copy in this time. */
 const namedMsMax = 90_000;
 
@@ -28,7 +29,7 @@ export async function compareBooks(stack: FailoverStack, losesEntries: boolean):
   const attempts = [...searches.attempts, ...(await searches.repeatKeys())];
   const unanswered = attempts.slice(searches.attempts.length).filter(({ answer }) => answer?.status !== 200);
   const organizationIds = searchers.map(({ organizationId }) => organizationId);
-  await untilAtRest(service, organizationIds);
+  await untilAtRest(service, organizationIds, confirmMsMax);
 
   const accounts = await readAccounts(service.database, organizationIds);
   const answers = new Set(attempts.flatMap(({ answer }) => (answer?.status === 200 ? answer.requestId : [])));

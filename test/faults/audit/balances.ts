@@ -6,7 +6,7 @@ import type { Service } from "../../harness/processes/service.ts";
 import { type Accounts, isStanding } from "./accounts.ts";
 import type { AuditedCustomer } from "./evidence.ts";
 
-const repairMsMax = 15_000;
+const repairMsMax = 60_000;
 const usageBody = z.object({ creditBalanceMils: z.number() });
 
 /** The balance is all grants and corrections minus all standing charges. Postgres, Redis and every API agree on it. */

@@ -4,13 +4,17 @@ import { readBacklog } from "../../harness/assertions/backlog.ts";
 import type { Service } from "../../harness/processes/service.ts";
 
 const restMsMax = 60_000;
-const confirmMsMax = 1_500;
 
 /**
- * Waits until nothing is in flight. Charges that no running API confirms are backdated, so that the reconciler reverses them.
+ * Waits until nothing is in flight. Charges that no running API confirms within `confirmMsMax` are backdated, so that the reconciler
+ * reverses them.
  * @throws if something stays in flight.
  */
-export async function untilAtRest(service: Service, organizationIds: readonly string[]): Promise<void> {
+export async function untilAtRest(
+  service: Service,
+  organizationIds: readonly string[],
+  confirmMsMax: number,
+): Promise<void> {
   const isIdle = async () => {
     const { waiting, running } = await readBacklog(service.redis);
     if (waiting + running > 0) return false;

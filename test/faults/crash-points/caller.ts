@@ -21,18 +21,23 @@ export interface CallerRequest {
 }
 
 /**
- * Searches as a caller does. It retries at the other API after a 503, which a slow machine gives, and with a key also after a broken
- * connection, a 502 or 504.
+ * Searches as a caller does. An API that has just started on a slow machine answers 503: the caller repeats that there, until the
+ * API comes to its step. With a key it retries at the other API after a broken connection, a 502 or 504.
  */
 export async function searchWithRetries(stack: IsolatedStack, request: CallerRequest): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
   const giveUpAtMs = performance.now() + request.retryForMs;
+  let retries = 0;
   for (;;) {
-    const attempt = await search(stack, request, (request.firstApi + attempts.length) % 2 === 0 ? 0 : 1);
+    const attempt = await search(stack, request, (request.firstApi + retries) % 2 === 0 ? 0 : 1);
     attempts.push(attempt);
-    request.onAttempt?.();
     const { status } = attempt.answer ?? {};
-    const mayHelp = status === 503 || (request.key !== undefined && [undefined, 502, 504].includes(status));
+    const isRefused = status === 503;
+    if (!isRefused) {
+      retries += 1;
+      request.onAttempt?.();
+    }
+    const mayHelp = isRefused || (request.key !== undefined && [undefined, 502, 504].includes(status));
     if (!mayHelp || performance.now() > giveUpAtMs) return attempts;
     await sleep(retryPauseMs);
   }

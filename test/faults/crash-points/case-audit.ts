@@ -6,8 +6,10 @@ import { wrongBalances } from "../audit/balances.ts";
 import { auditedApi, durationMs, type Evidence } from "../audit/evidence.ts";
 import type { CaseRun } from "./case-run.ts";
 
-const deathMsMax = 20_000;
-const copyMsMax = 15_000;
+// Only a case that fails waits this long.
+const deathMsMax = 60_000;
+const copyMsMax = 60_000;
+const refusedMsMax = 60_000;
 
 /**
  * Audits a case at rest: the ledger, and what the case itself expects.
@@ -85,15 +87,18 @@ async function unfetchedKey({ stack, customer, attempts, key = "", keyword }: Ca
   const first = attempts.find(({ answer }) => answer?.status === 200)?.answer?.text;
   const broken = await Promise.all(
     stack.apis.map(async ({ name, url }) => {
-      const response = await fetch(`${url ?? ""}/v1/serp/search`, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${customer.token}`,
-          "content-type": "application/json",
-          "idempotency-key": key,
-        },
-        body: JSON.stringify({ keyword }),
-      });
+      const repeat = () =>
+        fetch(`${url ?? ""}/v1/serp/search`, {
+          method: "POST",
+          headers: {
+            authorization: `Bearer ${customer.token}`,
+            "content-type": "application/json",
+            "idempotency-key": key,
+          },
+          body: JSON.stringify({ keyword }),
+        });
+      let response = await repeat();
+      await becomes(async () => response.status !== 503 || (response = await repeat()).status !== 503, refusedMsMax);
       const text = await response.text();
       const isReplayed = response.headers.get("idempotency-replayed") === "true";
       return text === first && isReplayed

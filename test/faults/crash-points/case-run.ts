@@ -11,7 +11,8 @@ import type { Behaviour, IsolatedStack } from "./isolated-stack.ts";
 import type { Order, Point } from "./points.ts";
 
 const retryForMs = 60_000;
-const slowMs = 1_500;
+// Less than the short deadline. A slow machine needs most of it until the second request or the disconnect has arrived.
+const slowMs = 2_500;
 // The search makes two such calls: together they outlast the wait of a stopping worker, and each stays within its timeout.
 const halfAStopMs = 6_500;
 

@@ -6,6 +6,10 @@ import { CaseRun } from "./case-run.ts";
 import { type Case, cases } from "./cases.ts";
 import { IsolatedStack } from "./isolated-stack.ts";
 
+// How long an API that runs may need on a slow machine to confirm what it delivered. One that died leaves charges unconfirmed.
+const confirmMsMax = 60_000;
+const confirmAfterDeathMsMax = 1_500;
+
 const promises = {
   answered: "answered, charged once",
   unanswered: "not answered, nothing charged",
@@ -95,7 +99,12 @@ async function runOne(stack: IsolatedStack, one: Case, lateMsMax: number): Promi
     await stack.ready();
     run = new CaseRun(stack, one, await stack.customer({ cold: one.plot === "cold" }));
     await run.run();
-    await untilAtRest(stack.service, [run.customer.organizationId]);
+    const confirmsAll = run.deaths.every(({ kind }) => kind === "worker");
+    await untilAtRest(
+      stack.service,
+      [run.customer.organizationId],
+      confirmsAll ? confirmMsMax : confirmAfterDeathMsMax,
+    );
     const { broken, seen } = await auditCase(run, lateMsMax);
     return { what, promised, seen: [seen, ...broken].join("; "), held: broken.length === 0 };
   } catch (error) {

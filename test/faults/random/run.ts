@@ -23,6 +23,7 @@ import { searchAtLimits } from "./search-at-limits.ts";
 
 const warmUpMs = 1_000;
 const finalProviderMs = 30;
+const confirmMsMax = 10_000;
 
 export interface SeedResult extends Totals {
   seed: number;
@@ -105,7 +106,7 @@ export async function runSeed(options: {
 /** @returns what did not come to rest. */
 async function comeToRest({ service, organizationIds }: Cluster): Promise<string[]> {
   try {
-    await untilAtRest(service, organizationIds);
+    await untilAtRest(service, organizationIds, confirmMsMax);
     return [];
   } catch (error) {
     return [`it did not come to rest: ${error instanceof Error ? error.message : String(error)}`];
