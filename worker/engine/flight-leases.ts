@@ -16,6 +16,7 @@ import { type EngineAnswer, engineErrors } from "./google-engine.ts";
  *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack of
  *   time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only
  *   stalled that long, it leaves the lease of the next holder alone. Workers that find the lease held set `awaited` and poll.
+ *   The answer of an earlier flight stays beside it, for the workers that waited for that one.
  *   They leave the claim of a search there (`organizationId`, `openSearches`), which the holder takes with its next renewal.
  * - **released** (at most `awaited`): the next worker acquires the lease. `awaited` stays set.
  * - **published** (`answer` or `failure` with `failedBy`, and `at`): stays for 5 s, a cached answer for

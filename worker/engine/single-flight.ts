@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { addAbortListener } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../../shared/concurrency/with-timeout.ts";
 import { throttledWarning } from "../../shared/log.ts";
@@ -77,6 +77,8 @@ type InFlight = {
   result: Promise<FlightResult>;
   /** How many searches of this process wait for the result. */
   searches: number;
+  /** The latest deadline of them, on the clock of `performance.now()`. */
+  latestAtMs: number;
   /** Whether one of them pays for the calls: the one that started the flight or, if its caller disconnected, another one. */
   isPaid: boolean;
   /** One of them does not wait any more. */
@@ -146,6 +148,7 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
       }
       other.flight.hasWaiters = true;
       other.searches += 1;
+      other.latestAtMs = Math.max(other.latestAtMs, deadlineAtMs);
       other.flight.claims.join(claim);
       const timeoutMs = deadlineAtMs - performance.now();
       const wait = await waitFor(other.result, { timeoutMs, signal: disconnected });
@@ -156,7 +159,11 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
       const result = wait.value;
       // The flight may have had less time than this search, or have accepted an older answer. If it called the providers, it
       // ended while this search waited, which times of two processes' clocks need not show.
-      if (result.outOfTime || (!result.isOwn && result.atMs < sinceMs)) continue;
+      if (result.outOfTime || (!result.isOwn && result.atMs < sinceMs)) {
+        // The search with the most time starts the next flight. One with little time would fail it for all of them again.
+        if (deadlineAtMs < other.latestAtMs) await nextTurn();
+        continue;
+      }
       return withSource(result, result.isOwn ? "shared" : sourceByAge(result), payableCalls(other, result, query));
     }
   };
@@ -181,7 +188,8 @@ function startFlight(
     forget();
     disconnection.abort();
   };
-  const started: InFlight = { flight, result: fly(flight).finally(forget), searches: 1, isPaid: false, leave };
+  const result = fly(flight).finally(forget);
+  const started: InFlight = { flight, result, searches: 1, latestAtMs: flight.deadlineAtMs, isPaid: false, leave };
   inFlight.set(fingerprint, started);
   return started;
 }

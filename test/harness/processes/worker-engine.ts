@@ -6,7 +6,7 @@ import { type Engine, openSingleFlight } from "../../../worker/engine/single-fli
 import { eventually } from "../assertions/eventually.ts";
 import { engineConfig, query } from "../fixtures/queries.ts";
 
-const remainingMs = 60_000;
+const usualMs = 60_000;
 const claim = { organizationId: "one", openSearches: 1 };
 const log = openLog({ name: "test", level: "silent" });
 
@@ -21,7 +21,13 @@ export async function openWorkerEngine(
   await context.clock.read(context.redis);
   const engine = openSingleFlight(context, google);
   const search = (fields: object = {}, options: Partial<Parameters<Engine["search"]>[0]> = {}) =>
-    engine.search({ query: query(fields), claim, remainingMs, enqueuedAtMs: context.clock.nowMs(), ...options });
+    engine.search({
+      query: query(fields),
+      claim,
+      remainingMs: usualMs,
+      enqueuedAtMs: context.clock.nowMs(),
+      ...options,
+    });
   const metric = async (series: string) => {
     const line = (await context.metrics.registry.metrics()).split("\n").find((each) => each.startsWith(`${series} `));
     return Number(line?.split(" ").at(-1));
@@ -55,13 +61,17 @@ export const outOfTime: EngineAnswer = {
 
 /** An engine for several workers, which answers at once, or holds its searches until the test answers them. */
 export class FakeGoogle {
-  readonly searches: { answer: (answer: EngineAnswer) => void; disconnected: AbortSignal | undefined }[] = [];
+  readonly searches: {
+    remainingMs: number;
+    answer: (answer: EngineAnswer) => void;
+    disconnected: AbortSignal | undefined;
+  }[] = [];
   /** Set to undefined to hold further searches. */
   otherwise: EngineAnswer | undefined = answerOf();
 
-  readonly search: GoogleEngine["search"] = (_query, _remainingMs, { disconnected } = {}) => {
+  readonly search: GoogleEngine["search"] = (_query, remainingMs, { disconnected } = {}) => {
     const { promise, resolve } = Promise.withResolvers<EngineAnswer>();
-    this.searches.push({ answer: resolve, disconnected });
+    this.searches.push({ remainingMs, answer: resolve, disconnected });
     if (this.otherwise) resolve(this.otherwise);
     return promise;
   };

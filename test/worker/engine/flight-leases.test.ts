@@ -45,6 +45,19 @@ test("a published answer keeps the keyword that was searched instead, if there i
   expect(await acquireAs("other")).toEqual(published(answerOf()));
 });
 
+test("an answer stays for the workers that waited for it, also while the next worker searches", async () => {
+  await acquireAs("one");
+  await acquireAs("waiting");
+  await publish("one");
+  expect(await acquireAs("next", { sinceMs: 1_001 })).toEqual({ kind: "acquired" });
+  expect(await acquireAs("waiting", { sinceMs: 1_000, awaited: "one" })).toEqual(published(answerOf()));
+});
+
+test("a worker whose lease was acquired without its knowledge acquires it again", async () => {
+  await acquireAs("one");
+  expect(await acquireAs("one")).toEqual({ kind: "acquired" });
+});
+
 test("a lease that no other worker waits for is deleted on release", async () => {
   await acquireAs("one");
   expect(await releaseLease(redis, flight, "one", { after: "failure" })).toBe("released");

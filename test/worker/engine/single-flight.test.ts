@@ -54,6 +54,17 @@ test("a search that waits for a call of its worker shares the answer, also if th
   expect(google.searches).toHaveLength(1);
 });
 
+test("after a flight that failed for lack of time, the waiting search with the most time starts the next one", async () => {
+  const remainingMs = [20_000, 30_000, 60_000];
+  const searches = remainingMs.map((each) => worker.search({}, { remainingMs: each }));
+  await google.hasSearches(1);
+  google.answer(0, outOfTime);
+  await google.hasSearches(2);
+  expect(google.searches[1]?.remainingMs).toBeGreaterThan(30_000);
+  google.answer(1, answerOf());
+  expect(await Promise.all(searches)).toMatchObject([{ ok: false }, { ok: true, from: "shared" }, { ok: true }]);
+});
+
 test("a small organization's search gets its own turn at the provider, also if a large one waits with the same query", async () => {
   const { provider, calls } = openOneSlot();
   const engine = googleOver(provider);
