@@ -1,3 +1,5 @@
+import dns from "node:dns";
+import type { LookupFunction } from "node:net";
 import { Agent, request as send } from "undici";
 import { waitFor } from "../../../shared/concurrency/with-timeout.ts";
 import { Turns } from "../../../shared/concurrency/turns.ts";
@@ -37,10 +39,19 @@ export type ProviderHttp = {
  * provider's time.
  * @param options.bodyBytesMax the largest answer that is read.
  * @param options.providers how many share the large bodies. None waits for a slow body of another.
+ * @param options.lookup finds the addresses of a provider's host.
  */
-export function openProviderHttp({ bodyBytesMax = pageBytesMax, providers = 1 } = {}): ProviderHttp {
+export function openProviderHttp({
+  bodyBytesMax = pageBytesMax,
+  providers = 1,
+  lookup = dns.lookup,
+}: {
+  bodyBytesMax?: number;
+  providers?: number;
+  lookup?: LookupFunction;
+} = {}): ProviderHttp {
   const agent = new Agent({
-    connect: { timeout: connectTimeoutMs },
+    connect: { timeout: connectTimeoutMs, lookup: shareLookups(lookup) },
     keepAliveTimeout: idleConnectionMsMax,
     maxResponseSize: bodyBytesMax,
     // The timeout of the request covers headers and body; these two would start to count again.
@@ -69,6 +80,24 @@ export function openProviderHttp({ bodyBytesMax = pageBytesMax, providers = 1 } 
     send: (provider, request, limits) =>
       sendWithTimeout(provider.transport ?? transportTo(provider.name), request, limits),
     close: () => agent.destroy(),
+  };
+}
+
+/**
+ * Connections that wait for the same host share one look-up. A process runs few look-ups at once: a host whose name server does
+ * not answer would otherwise keep those of all other providers waiting.
+ */
+function shareLookups(lookup: LookupFunction): LookupFunction {
+  const waiting = new Map<string, Parameters<LookupFunction>[2][]>();
+  return (host, options, callback) => {
+    const callbacks = waiting.get(host) ?? [];
+    callbacks.push(callback);
+    if (waiting.has(host)) return;
+    waiting.set(host, callbacks);
+    lookup(host, options, (...found) => {
+      waiting.delete(host);
+      for (const each of callbacks) each(...found);
+    });
   };
 }
 

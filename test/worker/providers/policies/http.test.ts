@@ -46,6 +46,25 @@ test("no call waits for a connection, however many run", async () => {
   expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
 });
 
+test("a host that no name server resolves takes one look-up, however many calls wait for it", async () => {
+  await http.close();
+  const lookedUp: string[] = [];
+  http = openProviderHttp({
+    lookup: (host, _options, found) => {
+      lookedUp.push(host);
+      if (host === "provider.test") found(null, [{ address: "127.0.0.1", family: 4 }]);
+    },
+  });
+  const stop = new AbortController();
+  const to = (host: string) => send({ stop, request: { url: stub.url.replace("127.0.0.1", host) } });
+  const hanging = Array.from({ length: 50 }, () => to("hanging.test"));
+  await eventually(async () => lookedUp.length > 0);
+  expect(await to("provider.test")).toMatchObject({ status: 200 });
+  expect(lookedUp).toEqual(["hanging.test", "provider.test"]);
+  stop.abort();
+  await Promise.all(hanging);
+});
+
 const large = `"${"x".repeat(300_000)}"`;
 const slowly: Reply = (_, response) => void response.writeHead(200).write(large.slice(0, 200_000));
 
