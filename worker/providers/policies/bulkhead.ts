@@ -152,8 +152,8 @@ type WaitingCall = {
 type Client = {
   /** In the order that they get slots. */
   waiting: WaitingCall[];
-  running: number;
-  /** The most open searches that any of its calls here reported. */
+  running: SlotClaim[];
+  /** The most open searches that any of these calls reported. */
   openSearches: number;
   /** The calls that it received, on a scale on which organizations that always wait stay level. */
   served: number;
@@ -192,7 +192,7 @@ export class SlotTurns {
     const client = this.#clientOf(call.claim);
     client.waiting.splice(client.waiting.indexOf(call), 1);
     this.#waiting -= 1;
-    this.#forgetIfGone(call.claim, client);
+    this.#forget(call.claim, client);
   }
 
   /** The call that gets the next slot; undefined if none waits. The caller must start it or remove it. */
@@ -210,7 +210,7 @@ export class SlotTurns {
   /** Counts a call that has a slot. */
   started(claim: SlotClaim): void {
     const client = this.#clientOf(claim);
-    client.running += 1;
+    client.running.push(claim);
     // Where no call waits, no organization is ahead of the others.
     if (this.#waiting === 0) this.#level = Math.max(this.#level, client.served);
     client.served += 1;
@@ -218,22 +218,28 @@ export class SlotTurns {
 
   ended(claim: SlotClaim): void {
     const client = this.#clientOf(claim);
-    client.running -= 1;
-    this.#forgetIfGone(claim, client);
+    client.running.splice(client.running.indexOf(claim), 1);
+    this.#forget(claim, client);
   }
 
   #clientOf({ organizationId, openSearches }: SlotClaim): Client {
     let client = this.#clients.get(organizationId);
     if (!client) {
-      client = { waiting: [], running: 0, openSearches, served: this.#level };
+      client = { waiting: [], running: [], openSearches, served: this.#level };
       this.#clients.set(organizationId, client);
     }
     client.openSearches = Math.max(client.openSearches, openSearches);
     return client;
   }
 
-  #forgetIfGone({ organizationId }: SlotClaim, { waiting, running }: Client): void {
-    if (running === 0 && waiting.length === 0) this.#clients.delete(organizationId);
+  /** Forgets what a call reported that has left, and with its last call the organization. */
+  #forget({ organizationId, openSearches }: SlotClaim, client: Client): void {
+    const { waiting, running } = client;
+    if (running.length === 0 && waiting.length === 0) this.#clients.delete(organizationId);
+    else if (openSearches === client.openSearches)
+      client.openSearches = Math.max(
+        ...[...waiting.map(({ claim }) => claim), ...running].map((claim) => claim.openSearches),
+      );
   }
 }
 

@@ -25,6 +25,8 @@ const serviceUnavailable = 503;
 const newestShare = 0.1;
 // Answer times scatter: with less than twice the mean, calls often time out at a provider that works.
 const enoughTime = 2;
+// So many calls in a row that had too little time say nothing of the provider. Further ones say that it hangs.
+const cutOffMax = 20;
 // A changed format affects every answer, and one line says all of it.
 const logPauseMs = 60_000;
 /** What is left of an attempt's time after the call for an AI Overview, without which its answer is complete enough. */
@@ -52,6 +54,8 @@ export class ProviderClient {
   readonly #warnOfUnreadableRows: (rows: number) => void;
   /** How long the provider usually takes for a page: the moving average of the calls that were answered. */
   #meanAnswerMs: number | undefined;
+  /** Calls that ended for lack of time since the last one that was answered. */
+  #cutOff = 0;
 
   constructor(provider: Provider, { http, metrics, log }: { http: ProviderHttp; metrics: Metrics; log: Log }) {
     const { name } = provider;
@@ -211,7 +215,10 @@ export class ProviderClient {
       if (sent.failure !== "timeout") return { outcome: sent, answer };
       const outOfTime = remainingMs < provider.callTimeoutMs;
       const usuallyTakesLonger = this.#meanAnswerMs !== undefined && remainingMs < this.#meanAnswerMs * enoughTime;
-      return { outcome: { failure: outOfTime && usuallyTakesLonger ? "out_of_time" : "timeout", outOfTime }, answer };
+      if (!outOfTime || !usuallyTakesLonger || this.#cutOff >= cutOffMax)
+        return { outcome: { failure: "timeout", outOfTime }, answer };
+      this.#cutOff += 1;
+      return { outcome: { failure: "out_of_time", outOfTime }, answer };
     } catch {
       // An adapter that throws met an answer that its author did not foresee. For the caller it is an unreadable answer.
       return { outcome: { failure: "unreadable" }, answer };
@@ -221,6 +228,7 @@ export class ProviderClient {
   #countPage({ unreadableRows = 0 }: Page, tookMs: number): void {
     const meanMs = this.#meanAnswerMs ?? tookMs;
     this.#meanAnswerMs = meanMs + (tookMs - meanMs) * newestShare;
+    this.#cutOff = 0;
     if (unreadableRows === 0) return;
     this.#metrics.providerUnreadableRows.inc({ provider: this.provider.name }, unreadableRows);
     this.#warnOfUnreadableRows(unreadableRows);

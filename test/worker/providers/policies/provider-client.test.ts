@@ -220,6 +220,11 @@ describe("the timeout of a call", () => {
     stub.reply = failing("timeout");
     expect((await fetch({ remainingMs: 5_000 })).outcome).toEqual({ failure, outOfTime: true });
     expect(stub.requests.at(-1)).toMatchObject({ timeoutMs: 5_000 });
+    // Also a slow provider answers one of so many calls, unless it hangs.
+    const failures: unknown[] = [];
+    for (let call = 2; call <= 21; call += 1) failures.push((await fetch({ remainingMs: 5_000 })).outcome);
+    expect(failures.at(-2)).toEqual({ failure, outOfTime: true });
+    expect(failures.at(-1)).toEqual({ failure: "timeout", outOfTime: true });
     now.mockRestore();
   });
 });

@@ -40,6 +40,24 @@ test("organizations that have equally many searches get equally many slots", () 
   expect(new Set(Object.values(grantsTo(tenTimes("equal", 5), 100)))).toEqual(new Set([10]));
 });
 
+test("an organization with one search left has one, however many it had before", () => {
+  const turns = new SlotTurns();
+  const start = () => undefined;
+  const [many, one, other] = [
+    { organizationId: "steady", openSearches: 100 },
+    { organizationId: "steady", openSearches: 1 },
+    { organizationId: "other", openSearches: 2 },
+  ];
+  const waited = { claim: many, deadlineAtMs: 0, start };
+  turns.enter(waited);
+  turns.started(one);
+  turns.leave(waited);
+  turns.started(many);
+  turns.ended(many);
+  for (const claim of [other, one]) turns.enter({ claim, deadlineAtMs: 0, start });
+  expect(turns.next()?.claim).toBe(one);
+});
+
 test("an organization that waits again is owed nothing for the time before", () => {
   const turns = new SlotTurns();
   const claims = ["steady", "rare"].map((organizationId) => ({ organizationId, openSearches: 1 }));
