@@ -4,6 +4,8 @@ import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { removeHeartbeat, writeHeartbeat } from "../shared/queue/worker-heartbeats.ts";
 import type { AverageRunTime, ConcurrencyController } from "./concurrency-controller.ts";
+import type { JobLoop } from "./job-loop.ts";
+import type { PostgresCheck } from "./postgres-check.ts";
 
 type Reporting = Pick<Context, "config" | "clock" | "redis" | "shutdown" | "log" | "metrics">;
 
@@ -14,22 +16,46 @@ interface Heartbeat {
   check: () => Promise<void>;
 }
 
+interface Reported {
+  controller: ConcurrencyController;
+  average: Pick<AverageRunTime, "runMs">;
+  jobs: Pick<JobLoop, "pause" | "resume">;
+  postgresCheck: PostgresCheck;
+}
+
 /**
  * Reports every second that this worker takes jobs, how fast, and from which providers. A worker that stops removes its
- * heartbeat first and takes jobs a little longer, until no API counts on its capacity.
+ * heartbeat first and takes jobs a little longer, until no API counts on its capacity. A worker that alone does not reach Postgres
+ * could settle no search: it takes none and reports nothing until it reaches Postgres again.
  */
 export function startHeartbeat(
   { config, clock, redis, shutdown, log, metrics }: Reporting,
   workerId: string,
-  { controller, average }: { controller: ConcurrencyController; average: Pick<AverageRunTime, "runMs"> },
+  { controller, average, jobs, postgresCheck }: Reported,
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
+  let takesJobs = true;
+  const takeJobs = async (mayTake: boolean) => {
+    if (mayTake === takesJobs) return;
+    takesJobs = mayTake;
+    if (mayTake) {
+      jobs.resume();
+      log.info("this worker reaches Postgres again and takes searches");
+      return;
+    }
+    jobs.pause();
+    log.warn("this worker does not reach Postgres although another one does: it takes no searches");
+    await removeHeartbeat(redis, workerId);
+  };
   const report = async () => {
+    await takeJobs(!(await postgresCheck.isCutOff()));
+    if (!takesJobs) return;
     const own = {
       concurrency: controller.slots,
       slotsCeiling: controller.slotsCeiling,
       providers: config.SERP_PROVIDERS,
       runMs: average.runMs,
+      reachesPostgres: postgresCheck.reachesPostgres(),
       atMs: clock.nowMs(),
     };
     // The next heartbeat has the time that is read with this one.

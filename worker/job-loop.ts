@@ -112,6 +112,7 @@ export class JobLoop {
   #asking = 0;
   /** Whether it waits for the marker, and can take nothing until that has come. */
   #isWaiting = false;
+  #isPaused = false;
   #isStopping = false;
   #whenFull: () => void = () => undefined;
 
@@ -170,7 +171,7 @@ export class JobLoop {
   async leavesJobsWaiting(): Promise<boolean> {
     const hasTakenNone = this.#taken === this.#takenAtLastLook;
     this.#takenAtLastLook = this.#taken;
-    const mayTake = !this.#isStopping && this.#running.size < this.#concurrency;
+    const mayTake = this.#takesJobs && this.#running.size < this.#concurrency;
     return hasTakenNone && mayTake && (await readBacklog(this.#redis)).waiting > 0;
   }
 
@@ -189,6 +190,20 @@ export class JobLoop {
   /** Sets the marker, which wakes a worker that waits for it. Without it a job waits a second longer. Never rejects. */
   async #wakeOne(): Promise<void> {
     await this.#commands.zadd(queueKeys.marker, 0, "0").catch(() => undefined);
+  }
+
+  get #takesJobs(): boolean {
+    return !this.#isPaused && !this.#isStopping;
+  }
+
+  /** Takes no further job until {@link resume}. Searches that run end normally. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#look();
   }
 
   /** Sets how many searches may run at once. Those beyond a lower number end normally. */
@@ -243,12 +258,12 @@ export class JobLoop {
     this.#isActing = true;
     setImmediate(() => {
       this.#isActing = false;
-      const free = this.#isStopping ? 0 : this.#concurrency - this.#running.size - this.#expected;
+      const free = this.#takesJobs ? this.#concurrency - this.#running.size - this.#expected : 0;
       const jobs = this.#isWaiting ? 0 : Math.max(0, Math.min(free, this.#waiting, takenAtOnceMax));
       const expectsMore = jobs < this.#waiting || (jobs === 0 && this.#asking > 0);
       const waits = free > jobs && !expectsMore && !this.#isWaiting;
       if (jobs > 0 || waits) void this.#ask(this.#exchange(this.#ended.splice(0), jobs, waits));
-      else if (this.#isStopping) this.#endJobs();
+      else if (!this.#takesJobs) this.#endJobs();
       else if (this.#ended.length > 0) this.#endTimer ??= setTimeout(() => this.#endJobs(), endWithinMs);
     });
   }
@@ -310,7 +325,7 @@ export class JobLoop {
       await this.#takes.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
       await counted;
       this.#waiting = Math.max(this.#waiting, 1); // Or none, if the wait timed out or another worker was faster.
-      if (this.#isStopping) void this.#wakeOne();
+      if (!this.#takesJobs) void this.#wakeOne();
     } finally {
       this.#isWaiting = false;
     }

@@ -15,6 +15,7 @@ import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { failureKinds } from "./providers/provider.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
+import { startPostgresCheck } from "./postgres-check.ts";
 import { ConcurrencyController } from "./concurrency-controller.ts";
 import { takeJobs } from "./take-jobs.ts";
 import { deliverEvents } from "./deliver-events.ts";
@@ -36,7 +37,8 @@ async function openWorker(context: Context): Promise<OpsParts> {
   const settlement = new Settlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
-  startMaintenance({ ...context, settlement }, workerId);
+  const postgresCheck = startPostgresCheck(context, workerId);
+  startMaintenance({ ...context, settlement }, workerId, postgresCheck);
   deliverEvents(context);
   const controller = new ConcurrencyController(config.WORKER_CONCURRENCY);
   const disconnectedSearches = openDisconnectedSearches(context);
@@ -52,7 +54,7 @@ async function openWorker(context: Context): Promise<OpsParts> {
     searchLog,
   };
   const { jobs, average } = await takeJobs(running, controller.slots);
-  const heartbeat = startHeartbeat(context, workerId, { controller, average });
+  const heartbeat = startHeartbeat(context, workerId, { controller, average, jobs, postgresCheck });
   // The APIs admit by the slots that they know of.
   adjustSlots(context, controller, { jobs, average, google, changed: heartbeat.report });
   startWatchdog(context, {

@@ -17,6 +17,7 @@ import { clearOldRefused } from "../shared/search-log/refused-searches.ts";
 import { rotateDays } from "../shared/search-log/search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
+import type { PostgresCheck } from "./postgres-check.ts";
 import {
   continueResync,
   type ReconcileCursor,
@@ -53,7 +54,11 @@ interface Step {
  * Sweeps holds and reconciles about once a second, in the one worker that leads. A worker that has lost its lease leaves the
  * other steps to the next leader. A step that fails is counted and logged, and the steps after it run.
  */
-export function startMaintenance(context: Maintaining, workerId: string): void {
+export function startMaintenance(
+  context: Maintaining,
+  workerId: string,
+  { isCutOff }: Pick<PostgresCheck, "isCutOff">,
+): void {
   const { redis, metrics, log, shutdown } = context;
   // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
   const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils, metrics.ledgerGapsOpen];
@@ -61,7 +66,8 @@ export function startMaintenance(context: Maintaining, workerId: string): void {
   const leads = async () => {
     if (performance.now() - ledAtMs < renewAfterMs) return true;
     const askedAtMs = performance.now();
-    if (await acquireLeadership(redis, workerId)) {
+    if (await isCutOff()) await resignLeadership(redis, workerId);
+    else if (await acquireLeadership(redis, workerId)) {
       ledAtMs = askedAtMs;
       return true;
     }
@@ -176,7 +182,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
  * - A worker leads once Redis has confirmed the lease, and relies on that until its next renewal.
  * - The leader renews the lease before the steps that run together, before each other step, and before each page of a long one,
  *   unless it did so 100 ms ago or less. If it dies or loses Redis, the lease expires after 3 s, and the next worker that tries
- *   becomes the leader. A leader that stops gives the lease back.
+ *   becomes the leader. A leader that stops, or alone does not reach Postgres, gives the lease back.
  * - A step that waits for the lock of an organization waits briefly: if it outlasted the lease in every worker, the steps behind it
  *   would never run.
  * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that

@@ -17,9 +17,10 @@ const heartbeat = z.object({
   /** The providers that it asks. Undefined if one of a later release is among them. */
   providers: z.array(z.enum(providerNames)).optional().catch(undefined),
   runMs: z.number(),
+  reachesPostgres: z.boolean(),
   atMs: z.number(),
 });
-/** A worker's slots and providers, its average time for a search, and when it wrote this, by Redis' clock. */
+/** A worker's slots and providers, its average time for a search, and whether it reaches Postgres; `atMs` by Redis' clock. */
 type Heartbeat = z.infer<typeof heartbeat>;
 
 export async function writeHeartbeat(redis: Redis, workerId: string, own: Heartbeat): Promise<void> {
@@ -55,9 +56,7 @@ export interface WorkerCapacity {
 
 /** Sums up the workers with a recent heartbeat. @param nowMs by Redis' clock. @throws if Redis does not answer. */
 export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<WorkerCapacity> {
-  const alive = [...(await readHeartbeats(redis)).values()].filter(
-    ({ atMs }) => nowMs - atMs < protocolTimes.heartbeatTimeoutMs,
-  );
+  const alive = [...(await readHeartbeats(redis)).values()].filter((own) => isRecent(own, nowMs));
   return {
     workers: alive.length,
     slots: alive.reduce((sum, own) => sum + own.concurrency, 0),
@@ -66,6 +65,14 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
     providers: providersOf(alive),
   };
 }
+
+/** Whether another worker reached Postgres when it last reported. @param nowMs by Redis' clock. @throws if Redis does not answer. */
+export async function anotherReachesPostgres(redis: Redis, workerId: string, nowMs: number): Promise<boolean> {
+  const others = [...(await readHeartbeats(redis))].filter(([id]) => id !== workerId);
+  return others.some(([, own]) => own.reachesPostgres && isRecent(own, nowMs));
+}
+
+const isRecent = ({ atMs }: Heartbeat, nowMs: number) => nowMs - atMs < protocolTimes.heartbeatTimeoutMs;
 
 function providersOf(workers: readonly Heartbeat[]): ProviderName[] | undefined {
   const known = workers.flatMap(({ providers }) => (providers ? [providers] : []));

@@ -49,7 +49,13 @@ test("an API without workers is ready; one that cannot read them is not, and say
 test("a search is refused while the queue is too long for its deadline, with the time to retry", async () => {
   // A worker whose searches take 1,000 seconds. Its heartbeat lies in the future, so it does not expire during the test.
   const [seconds] = await service.redis.time();
-  const busy = { concurrency: 1, slotsCeiling: 1, runMs: 1e6, atMs: (Number(seconds) + 100) * 1_000 };
+  const busy = {
+    concurrency: 1,
+    slotsCeiling: 1,
+    runMs: 1e6,
+    reachesPostgres: true,
+    atMs: (Number(seconds) + 100) * 1_000,
+  };
   await writeHeartbeat(service.redis, "busy", busy);
   await service.until(() => metricIs("workers_reporting 1"));
   const caller = new AbortController();

@@ -49,7 +49,7 @@ test("the reconciler deletes a balance in Redis that cannot be right, and counts
 });
 
 test("the heartbeat of a worker that died long ago is removed", async () => {
-  const report = { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() - 120_000 };
+  const report = { concurrency: 1, slotsCeiling: 1, runMs: 1, reachesPostgres: true, atMs: Date.now() - 120_000 };
   await service.redis.hset("workers", "worker_long_gone", JSON.stringify(report));
   await service.until(async () => (await service.redis.hexists("workers", "worker_long_gone")) === 0);
   // The worker that runs may have lost its own with the memory of a test before: it reports again.

@@ -24,7 +24,9 @@ async function reportingWorkers(providersOf: Record<string, string>) {
     const controller = new ConcurrencyController(1_000);
     controller.decide(room);
     const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
-    await startHeartbeat(context, name, { controller, average: { runMs: 1_000 } }).report();
+    const jobs = { pause: () => undefined, resume: () => undefined };
+    const postgresCheck = { reachesPostgres: () => true, isCutOff: async () => false };
+    await startHeartbeat(context, name, { controller, average: { runMs: 1_000 }, jobs, postgresCheck }).report();
     return { redis, stop: () => shutdown.run(log) };
   };
   const workers = await Promise.all(Object.entries(providersOf).map(start));
@@ -58,7 +60,7 @@ test("a worker reports its slots and how many it can raise them to, and stops re
 
 test("the providers of the workers are unknown if one of them names none, or one that is unknown here", async () => {
   const { reader, capacity } = await reportingWorkers({ known: "serper" });
-  const other = { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() + 600_000 }; // It reports once and stays recent.
+  const other = { concurrency: 1, slotsCeiling: 1, runMs: 1, reachesPostgres: true, atMs: Date.now() + 600_000 }; // It reports once and stays recent.
   for (const providers of [undefined, ["serper", "next"]]) {
     await reader.hset("workers", "other", JSON.stringify({ ...other, providers }));
     await expect.poll(capacity).toMatchObject({ workers: 2, providers: undefined });

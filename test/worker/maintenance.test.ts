@@ -34,7 +34,9 @@ beforeAll(async () => {
   });
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
-  startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"));
+  startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"), {
+    isCutOff: async () => false,
+  });
 });
 afterAll(async () => {
   await context.shutdown.run(context.log);

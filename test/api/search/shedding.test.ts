@@ -81,7 +81,13 @@ test("the slots that a worker has raised are used while searches arrive", async 
   const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 10_000 });
   shedding.countAdmitted();
   expect(shedding.refusal(remainingMs)).toBeDefined();
-  await writeHeartbeat(redis, "worker", { concurrency: 64, slotsCeiling: 64, runMs: 500, atMs: Date.now() });
+  await writeHeartbeat(redis, "worker", {
+    concurrency: 64,
+    slotsCeiling: 64,
+    runMs: 500,
+    reachesPostgres: true,
+    atMs: Date.now(),
+  });
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
 });
 
@@ -165,7 +171,13 @@ test("an API that is asked to stop refuses a search as soon as the last worker l
   const parts = { redis, clock: new Clock(), log: openLog({ name: "test", level: "silent" }), shutdown };
   const open = (signal: AbortSignal) =>
     openShedding({ ...parts, metrics: openMetrics(), draining: signal, stopping: stopping.signal });
-  await writeHeartbeat(redis, "worker", { concurrency: 64, slotsCeiling: 64, runMs: 500, atMs: Date.now() });
+  await writeHeartbeat(redis, "worker", {
+    concurrency: 64,
+    slotsCeiling: 64,
+    runMs: 500,
+    reachesPostgres: true,
+    atMs: Date.now(),
+  });
   const [asked, spared] = [open(draining.signal), open(never)];
   await expect.poll(() => asked.refusal(remainingMs) ?? spared.refusal(remainingMs)).toBeUndefined();
   draining.abort();

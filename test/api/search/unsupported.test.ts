@@ -69,7 +69,13 @@ async function untilAnswered(organization: Organization): Promise<Answer> {
 test("a query is admitted if a worker does not name its providers, and the worker that takes it refuses it", async () => {
   await service.until(async () => {
     // Written anew each time, so that it counts as long as the test takes.
-    await writeHeartbeat(service.redis, "unnamed", { concurrency: 1, slotsCeiling: 1, runMs: 1, atMs: Date.now() });
+    await writeHeartbeat(service.redis, "unnamed", {
+      concurrency: 1,
+      slotsCeiling: 1,
+      runMs: 1,
+      reachesPostgres: true,
+      atMs: Date.now(),
+    });
     return (await searchOnce()).isAdmitted;
   });
   const organization = await service.organization();

@@ -1,0 +1,46 @@
+import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import { Service } from "../harness/processes/service.ts";
+import { startProxy } from "../harness/servers/proxy.ts";
+
+/** Two workers, whose paths to Postgres break. */
+
+const service = await Service.start({ apis: 1, workers: 0 });
+const paths = await Promise.all([0, 1].map(() => startProxy(service.databaseUrl)));
+for (const { url } of paths) await service.startWorker({ DATABASE_URL: url });
+const { token } = await service.organization({ creditMils: 1_000 });
+afterAll(async () => {
+  for (const path of paths) path.mend();
+  await service.stop();
+  await Promise.all(paths.map((path) => path.close()));
+});
+
+const { redis } = service;
+const leader = () => redis.get("maintenance");
+const reporting = async () => (await redis.hkeys("workers")).toSorted();
+const heartbeats = async () => {
+  const texts = await redis.hvals("workers");
+  return texts.map((text) => z.object({ reachesPostgres: z.boolean(), atMs: z.number() }).parse(JSON.parse(text)));
+};
+
+test("a worker that alone does not reach Postgres takes no searches and does not lead until it reaches Postgres again", async () => {
+  await service.until(async () => (await reporting()).length === 2 && (await leader()) !== null);
+  for (const path of paths) path.cut();
+  await service.until(async () => (await heartbeats()).every(({ reachesPostgres }) => !reachesPostgres));
+  const [cutAtSeconds] = await redis.time();
+  // Neither could do better, so searches wait for Postgres at both.
+  const longAfterMs = (Number(cutAtSeconds) + 5) * 1_000;
+  await service.until(async () => (await heartbeats()).every(({ atMs }) => atMs > longAfterMs));
+  expect(await reporting()).toHaveLength(2);
+  await service.until(async () => (await leader()) !== null);
+
+  paths[0]?.mend();
+  await service.until(async () => (await reporting()).length === 1);
+  await service.until(async () => (await leader()) === (await reporting())[0]);
+  const searches = Array.from({ length: 40 }, (_, at) => service.search(token, { keyword: `sandbox:slow=200 ${at}` }));
+  expect((await Promise.all(searches)).filter(({ status }) => status !== 200)).toEqual([]);
+
+  paths[1]?.mend();
+  await service.until(async () => (await reporting()).length === 2);
+  expect(await service.verify()).toMatchObject({ ok: true });
+});

@@ -1,0 +1,37 @@
+import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
+import { withTimeout } from "../shared/concurrency/with-timeout.ts";
+import type { Context } from "../shared/process/context.ts";
+import { protocolTimes } from "../shared/protocol-times.ts";
+import { anotherReachesPostgres } from "../shared/queue/worker-heartbeats.ts";
+
+const checkTimeoutMs = 2_000;
+// By then the heartbeats of the other workers show an outage that they have too.
+const failedChecksMin = 3;
+
+export interface PostgresCheck {
+  /** Whether Postgres answered this worker lately. */
+  reachesPostgres: () => boolean;
+  /** Whether this worker does not reach Postgres although another one does. @throws if Redis does not answer. */
+  isCutOff: () => Promise<boolean>;
+}
+
+/** Asks Postgres once a second whether this worker reaches it. */
+export function startPostgresCheck(context: Context, workerId: string): PostgresCheck {
+  const { clock, database, redis, metrics, log, shutdown } = context;
+  let failedChecks = 0;
+  const check = async () => {
+    try {
+      await withTimeout(checkTimeoutMs, database.query("select 1"));
+      failedChecks = 0;
+    } catch {
+      failedChecks += 1;
+    }
+  };
+  const pauseMs = protocolTimes.heartbeatIntervalMs;
+  runPeriodically({ name: "postgres_check", pauseMs, run: check, log, metrics, shutdown });
+  return {
+    reachesPostgres: () => failedChecks === 0,
+    isCutOff: async () =>
+      failedChecks >= failedChecksMin && (await anotherReachesPostgres(redis, workerId, clock.nowMs())),
+  };
+}
