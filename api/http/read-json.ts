@@ -42,7 +42,8 @@ export async function readJson(request: Request): Promise<unknown> {
 }
 
 function requireJson(request: Request): void {
-  if (!request.accepts("application/json")) throw badRequest("json_not_accepted");
+  // The type of the answers: a range matches it with the charset and without.
+  if (!request.accepts("application/json; charset=utf-8")) throw badRequest("json_not_accepted");
   const [type = "", ...parameters] = (request.headers["content-type"] ?? "").split(";").map((part) => part.trim());
   if (type.toLowerCase() !== "application/json") throw badRequest("content_type_not_json");
   for (const parameter of parameters) {

@@ -43,11 +43,11 @@ const types: Row[] = [
     headers: { "content-type": `application/json; charset=${charset}` },
     reason: "charset_not_utf8",
   })),
-  {
-    title: "an Accept header without JSON",
-    headers: { ...json, accept: "text/html" },
+  ...["text/html", "application/json;q=0, */*", "application/json; charset=utf-16"].map((accept) => ({
+    title: `the Accept header ${accept}`,
+    headers: { ...json, accept },
     reason: "json_not_accepted",
-  },
+  })),
 ];
 
 const encodings: Row[] = [
@@ -133,7 +133,7 @@ test.each(oversized)(
   },
 );
 
-const accepted = [
+const accepted: Omit<Row, "reason">[] = [
   { title: "a duplicate key counts with its last value", body: '{"keyword":"b","keyword":"a"}' },
   { title: "a byte order mark is allowed", body: `\ufeff${validBody}` },
   { title: "a body of exactly 16 KiB is allowed", body: validBody.padEnd(16 * 1024) },
@@ -142,7 +142,12 @@ const accepted = [
     headers: { "content-type": 'Application/JSON; charset="UTF-8"' },
   },
   { title: "a gzip body is decompressed", body: gzipSync(validBody), headers: encoded("gzip") },
-  { title: "an Accept header with */* allows JSON", headers: { ...json, accept: "text/html, */*;q=0.1" } },
+  ...[
+    "text/html, */*;q=0.1",
+    "application/json",
+    "application/json; charset=utf-8",
+    'Application/JSON;charset="UTF-8"',
+  ].map((accept) => ({ title: `the Accept header ${accept} allows JSON`, headers: { ...json, accept } })),
 ];
 
 test.each(accepted)("$title", async ({ body, headers }) => {
