@@ -100,11 +100,11 @@ export const notGiven = (what: string, isNothing: (value: unknown) => boolean = 
 
 const domainsMax = 300;
 
-/** Domains, as clients list them, for {@link withinSites}. */
+/** Domains, as clients list them, for {@link withinSites}. One may have a minus before it. */
 export const domainList = readUpTo(
   domainsMax,
   z
-    .array(z.string().regex(/^[^\s()":]{1,253}$/, "Expected a domain."), "Expected a list of domains.")
+    .array(z.string().regex(/^-?[^\s()":-][^\s()":]{0,252}$/, "Expected a domain."), "Expected a list of domains.")
     // Not `max`, which would also count the characters of a text.
     .refine(({ length }) => length <= domainsMax, `Expected at most ${domainsMax} domains.`)
     .nullish()

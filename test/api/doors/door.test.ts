@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
 import { firecrawl } from "../../../api/doors/firecrawl.ts";
+import { perplexity } from "../../../api/doors/perplexity.ts";
 import { serper } from "../../../api/doors/serper.ts";
 import { tavily } from "../../../api/doors/tavily.ts";
 import { readQuery } from "../../../shared/query/query.ts";
@@ -105,6 +106,14 @@ test("Firecrawl's door returns ten results to a client that sends no `limit`", (
   // Of an answer, only these fields are read.
   const written = write({ results: fetched } as never, { path: "/v2/search", durationMs: 1 });
   expect(written).toMatchObject({ data: { web: { length: 10 } } });
+});
+
+test("Perplexity's door takes a domain with a minus for an unwanted one, and refuses a minus without a domain", () => {
+  const read = (...domains: string[]) =>
+    perplexity.fields.safeParse({ query: "a", search_domain_filter: ["b.example", ...domains] });
+  expect(read("-c.example").data?.search.keyword).toBe("a site:b.example -site:c.example");
+  const issue = { path: ["search_domain_filter", 1], message: "Expected a domain." };
+  for (const wrong of ["-", "--", ""]) expect(read(wrong).error?.issues).toMatchObject([issue]);
 });
 
 /** The search that Serper's door makes of a client's fields. */
