@@ -29,9 +29,9 @@ export function readDomain(text: string): string | undefined {
     : undefined;
 }
 
-/** `www.example.com` → `example.com`. `www.com` is a domain itself and stays. */
+/** `www.example.com` and `www.www.example.com` → `example.com`. `www.com` is a domain itself and stays. */
 export function withoutWww(host: string): string {
-  return /^www\.[^.]+\./.test(host) ? host.slice("www.".length) : host;
+  return host.replace(/^(?:www\.)+(?=[^.]+\.)/, "");
 }
 
 /** Whether a host is the domain or one of its subdomains. Both in lower case and as punycode. */

@@ -8,10 +8,14 @@ test.each([
   ["https://www.example.com/a/b?c#d", "example.com"],
   ["example.com.", "example.com"],
   ["www.com", "www.com"],
+  ["www.www.com", "www.com"],
+  ["www.www.example.com", "example.com"],
+  ["wwww.example.com", "wwww.example.com"],
   ["例え.テスト", "xn--r8jz45g.xn--zckzah"],
   [`${"a.".repeat(120)}example`, `${"a.".repeat(120)}example`],
 ])("the target domain %s is read as %s", (typed, domain) => {
   expect(readQuery({ keyword: "a", targetDomain: typed }).targetDomain).toBe(domain);
+  expect(readQuery({ keyword: "a", targetDomain: domain }).targetDomain).toBe(domain);
 });
 
 test.each([
