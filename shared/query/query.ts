@@ -85,8 +85,9 @@ const targetDomain = text().transform(
 );
 
 /** A list of some of these names, which is read with each once, in their order. */
-const listOf = <Name extends string>(names: readonly Name[], expected: string) =>
-  readUpTo(
+const listOf = <Name extends string>(kind: string, names: readonly Name[]) => {
+  const expected = `Expected a list of 1 to ${names.length} of the ${kind} ${names.join(", ")}.`;
+  return readUpTo(
     names.length,
     z
       .array(z.enum(names, `Expected one of ${names.join(", ")}.`), expected)
@@ -96,13 +97,10 @@ const listOf = <Name extends string>(names: readonly Name[], expected: string) =
       .meta({ maxItems: names.length })
       .transform((typed) => names.filter((name) => typed.includes(name))),
   );
+};
 
-const types = listOf(
-  resultTypes,
-  `Expected a list of 1 to ${resultTypes.length} of the types ${resultTypes.join(", ")}.`,
-);
-
-const include = listOf(includes, `Expected a list of one or more of the fields ${includes.join(", ")}.`);
+const types = listOf("types", resultTypes);
+const include = listOf("fields", includes);
 
 /** A whole number, with one message for whatever else was sent. */
 function wholeNumber(min: number, max: number) {

@@ -48,6 +48,12 @@ describe("a request body", () => {
     expect(issues.map(({ path }) => path)).toEqual(["include.0", "include.1", "include.2"]);
   });
 
+  test("a list with too many elements is refused with their bounds, duplicates included", () => {
+    const message = "Expected a list of 1 to 2 of the fields fetchedAt, answeredBy.";
+    const include = ["fetchedAt", "answeredBy", "fetchedAt"];
+    expect(issuesOf({ keyword: "a", include })).toEqual([{ path: "include", message }]);
+  });
+
   test("unknown fields are refused by name, `__proto__` and `constructor` included", () => {
     const body: unknown = JSON.parse('{"keyword":"a","__proto__":{"depth":5},"constructor":1,"Keyword":"b"}');
     expect(issuesOf(body).map(({ path }) => path)).toEqual(["__proto__", "constructor", "Keyword"]);
