@@ -26,7 +26,7 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       headers_too_large: "The headers are too large. The API reads at most 8 kB of them.",
       transfer_encoding_not_chunked: "The only supported `Transfer-Encoding` is chunked.",
       expectation_unknown: "The only supported value of the header `Expect` is 100-continue.",
-      request_too_slow: "The request took longer than 8 s to arrive.",
+      request_too_slow: "The request took longer than 8 s to arrive, or its headers longer than 5 s.",
     },
     query_rejected: {
       unsupported:

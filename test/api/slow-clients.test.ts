@@ -8,6 +8,8 @@ import { runInNewContext } from "node:vm";
 import { afterAll, describe, expect, test } from "vitest";
 import { readBytes } from "../../api/http/read-json.ts";
 import { clientLimits, createHttpServer } from "../../api/http/server.ts";
+import { messageOf } from "../../shared/errors.ts";
+import { readSource } from "../harness/assertions/sources.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
 
 /** Clients that send or read too slowly, at the API's HTTP server with shorter time limits. */
@@ -43,9 +45,12 @@ async function ask(answer: (response: ServerResponse) => unknown, times = 1): Pr
 }
 
 describe.concurrent("slow clients", () => {
-  test("the limits of the API disconnect a slow sender within 10 s", () => {
+  test("the limits of the API disconnect a slow sender within 10 s, and the message and the page have them", () => {
     const { headMs, requestMs, checkIntervalMs } = clientLimits;
     expect(Math.max(headMs, requestMs) + checkIntervalMs).toBeLessThan(10_000);
+    const said = `longer than ${requestMs / 1_000} s to arrive, or its headers longer than ${headMs / 1_000} s`;
+    expect(messageOf("bad_request", { reason: "request_too_slow" })).toContain(said);
+    expect(readSource("docs/api.md")).toContain(said);
   });
 
   const drip = { bytes: "a", everyMs: 20 };
