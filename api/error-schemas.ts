@@ -16,7 +16,6 @@ const badRequestReasons = [
   "body_not_json",
   "body_not_utf8",
   "body_too_large",
-  "body_incomplete",
   "body_unreadable",
   "content_type_not_json",
   "content_encoding_unsupported",

@@ -72,7 +72,8 @@ export function readBytes(request: Request, bytesMax: number): Promise<Buffer> {
       }
     });
     request.once("end", () => resolve(Buffer.concat(chunks)));
-    const onCutOff = () => void (request.complete || reject(badRequest("body_incomplete")));
+    // No caller gets this: it has disconnected, or has the same from Node's parser.
+    const onCutOff = () => void (request.complete || reject(badRequest("malformed_http")));
     request.once("error", onCutOff);
     request.once("close", onCutOff);
   });

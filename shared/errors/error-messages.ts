@@ -13,7 +13,6 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       body_not_json: "The body is not valid JSON. Expected a JSON object.",
       body_not_utf8: "The body is not valid UTF-8.",
       body_too_large: "The body is too large. The API reads at most 16 KiB.",
-      body_incomplete: "The connection ended before the whole body had arrived.",
       body_unreadable: "The body cannot be decompressed by its `Content-Encoding`.",
       content_type_not_json: "The header `Content-Type` must be `application/json`.",
       content_encoding_unsupported: "This `Content-Encoding` is not supported. Use gzip, deflate, br or none.",

@@ -399,7 +399,7 @@ export interface components {
                  * @description What is wrong, if it is not a field.
                  * @enum {string}
                  */
-                reason?: "body_missing" | "body_not_json" | "body_not_utf8" | "body_too_large" | "body_incomplete" | "body_unreadable" | "content_type_not_json" | "content_encoding_unsupported" | "charset_not_utf8" | "json_not_accepted" | "idempotency_key_reused" | "malformed_http" | "one_host_header_expected" | "too_many_headers" | "headers_too_large" | "transfer_encoding_not_chunked" | "expectation_unknown" | "request_too_slow";
+                reason?: "body_missing" | "body_not_json" | "body_not_utf8" | "body_too_large" | "body_unreadable" | "content_type_not_json" | "content_encoding_unsupported" | "charset_not_utf8" | "json_not_accepted" | "idempotency_key_reused" | "malformed_http" | "one_host_header_expected" | "too_many_headers" | "headers_too_large" | "transfer_encoding_not_chunked" | "expectation_unknown" | "request_too_slow";
             };
         };
         /** @description No configured provider can run this query as requested. */

@@ -121,6 +121,17 @@ test.each([...malformed, ...unsafe])("$title is rejected, leaves no trace and cl
   expect(refusalIn(answer)).toEqual({ code: "bad_request", status: row.status, details: { reason: row.reason } });
 });
 
+test.each([
+  { title: "its length", framing: "Content-Length: 100", begin: body },
+  { title: "its last chunk", framing: "Transfer-Encoding: chunked", begin: `f\r\n${body}\r\n` },
+])("a body that ends before $title is rejected", async ({ framing, begin }) => {
+  const answer = await expectNoTrace(service, organization, async () => {
+    const { answers } = await sendRaw(urlOf(), search(framing) + begin, { isHalfClosed: true });
+    return answers[0];
+  });
+  expect(refusalIn(answer)).toMatchObject({ code: "bad_request", details: { reason: "malformed_http" } });
+});
+
 test("the method QUERY is not allowed", async () => {
   const { answers } = await sendRaw(urlOf(), head("QUERY /v1/usage HTTP/1.1", "Host: a"));
   expect(refusalIn(answers[0])).toMatchObject({ code: "method_not_allowed" });

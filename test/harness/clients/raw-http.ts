@@ -19,6 +19,8 @@ export interface Sending {
   answers?: number;
   /** Runs after the bytes were sent; the bytes that it returns are sent next. */
   afterwards?: () => Promise<string>;
+  /** Whether the sender says that nothing more comes, and still reads. */
+  isHalfClosed?: boolean;
 }
 
 /**
@@ -34,6 +36,7 @@ export async function sendRaw(url: string, bytes: string | Buffer, sending: Send
     const reading = read(socket, sending.answers ?? 1);
     socket.write(toBytes(bytes));
     if (sending.afterwards) socket.write(toBytes(await sending.afterwards()));
+    if (sending.isHalfClosed) socket.end();
     return { ...(await reading), tookMs: performance.now() - startedAtMs };
   } finally {
     clearInterval(dripping);

@@ -158,7 +158,7 @@ class BadRequestDetailsIssues(TypedDict):
 
 class BadRequestDetails(TypedDict, total=False):
     issues: list[BadRequestDetailsIssues]
-    reason: Literal["body_missing", "body_not_json", "body_not_utf8", "body_too_large", "body_incomplete", "body_unreadable", "content_type_not_json", "content_encoding_unsupported", "charset_not_utf8", "json_not_accepted", "idempotency_key_reused", "malformed_http", "one_host_header_expected", "too_many_headers", "headers_too_large", "transfer_encoding_not_chunked", "expectation_unknown", "request_too_slow"]
+    reason: Literal["body_missing", "body_not_json", "body_not_utf8", "body_too_large", "body_unreadable", "content_type_not_json", "content_encoding_unsupported", "charset_not_utf8", "json_not_accepted", "idempotency_key_reused", "malformed_http", "one_host_header_expected", "too_many_headers", "headers_too_large", "transfer_encoding_not_chunked", "expectation_unknown", "request_too_slow"]
 
 
 class _QueryRejectedDetailsAlways(TypedDict):
