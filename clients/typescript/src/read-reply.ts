@@ -6,24 +6,24 @@ export type Attempted<Answer> = Omit<Reply<Answer>, "idempotencyKey" | "attempts
 
 /** Reads a whole response. An answer has the given field. */
 export function readReply<Answer>(response: Response, text: string, answerField: string): Attempted<Answer> {
-  const { status, headers } = response;
+  const { status, ok, headers } = response;
   const body = parse(text);
   const requestId = headers.get("x-request-id") ?? undefined;
-  if (status === 200 && isObject(body) && answerField in body) {
+  if (ok && isObject(body) && answerField in body) {
     const isReplay = headers.get("idempotency-replayed") === "true";
     // The API answers as its document says; the client's types are made from it.
     return { data: body as Answer, status, headers, requestId: requestId ?? "", isReplay };
   }
   const about = { status, requestId, retryAfterMs: retryAfterMsOf(headers) };
   const error = isObject(body) ? body["error"] : undefined;
-  if (status !== 200 && isObject(error) && typeof error["code"] === "string") {
+  if (!ok && isObject(error) && typeof error["code"] === "string") {
     const { code, message, details } = error;
     const known = { code, message: String(message), details: isObject(details) ? details : {} };
     return { ...about, ...known, help: helpOf(response), ...verdictOf(status, known) };
   }
-  // A proxy's own error, or an answer that something on the way has changed. Of a 5xx it may hide that the search was charged.
+  // A proxy's own error, or an answer that something on the way has changed. Of a 2xx or 5xx it may hide that the search was charged.
   const details = { text: text.slice(0, 200) };
-  const isUnknown = status === 200 || status >= 500;
+  const isUnknown = ok || status >= 500;
   const code = isUnknown ? "lost_reply" : "unexpected_reply";
   const message = `Expected an answer of Serpmill; got HTTP ${status}, which is not one. Check the address of the API.`;
   return { ...about, code, message, details, mayBeCharged: isUnknown, canRepeat: isUnknown || status === 429 };

@@ -39,7 +39,8 @@ def read_reply(status: int, headers: Mapping[str, str], body: bytes, url: str, a
         parsed = json.loads(body)
     except ValueError:
         parsed = None
-    if status == 200 and isinstance(parsed, dict) and answer_field in parsed:
+    is_success = 200 <= status < 300
+    if is_success and isinstance(parsed, dict) and answer_field in parsed:
         is_replay = headers.get("idempotency-replayed") == "true"
         return Reply(parsed, status, headers, headers.get("x-request-id", ""), is_replay)
     about = {
@@ -48,10 +49,10 @@ def read_reply(status: int, headers: Mapping[str, str], body: bytes, url: str, a
         "retry_after_s": _retry_after_s(headers),
     }
     error = parsed.get("error") if isinstance(parsed, dict) else None
-    if status != 200 and isinstance(error, dict) and isinstance(error.get("code"), str):
+    if not is_success and isinstance(error, dict) and isinstance(error.get("code"), str):
         raise _error_of_api(error, url, headers, about)
-    # A proxy's own error, or an answer that something on the way has changed. Of a 5xx it may hide that the search was charged.
-    is_unknown = status == 200 or status >= 500
+    # A proxy's own error, or an answer that something on the way has changed. Of a 2xx or 5xx it may hide that the search was charged.
+    is_unknown = is_success or status >= 500
     raise error_of(
         "lost_reply" if is_unknown else "unexpected_reply",
         f"Expected an answer of Serpmill; got HTTP {status}, which is not one. Check the address of the API.",
