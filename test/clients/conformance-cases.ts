@@ -18,6 +18,7 @@ const answer = z.strictObject({
   kind: z.literal("answer"),
   status: z.int(),
   after: z.boolean().optional(),
+  early: z.boolean().optional(),
   text: z.string().optional(),
   code: z.string().optional(),
   reason: z.string().optional(),
@@ -37,6 +38,7 @@ export const cases = z
         call: z.enum(["search", "usage", "many"]).default("search"),
         count: z.int().default(1),
         keyword: z.string().default("tea"),
+        keywordCharacters: z.int().default(0),
         creditMils: z.int().default(100),
         clockJumpMs: z.int().default(0),
         options: z.object({ deadlineMs: z.int().optional(), maxRetries: z.int().optional() }).default({}),
@@ -89,13 +91,16 @@ async function runTogether(service: Service, driver: readonly string[], clockJum
       proxy: await startFaultyProxy(api, one.faults, one.always),
     })),
   );
-  const tasks = opened.map(({ one: { call, count, keyword, options, expect: wanted }, token, proxy }) => ({
-    call,
-    options: { deadlineMs: deadlineMsDefault, ...options, token, baseURL: proxy.url },
-    request: { keyword },
-    requests: Array.from({ length: count }, (_, at) => ({ keyword: `${keyword} ${at}` })),
-    ...(wanted.fetch && { api }),
-  }));
+  const tasks = opened.map(
+    ({ one: { call, count, keyword, keywordCharacters, options, expect: wanted }, token, proxy }) => ({
+      call,
+      options: { deadlineMs: deadlineMsDefault, ...options, token, baseURL: proxy.url },
+      request: { keyword },
+      keywordCharacters,
+      requests: Array.from({ length: count }, (_, at) => ({ keyword: `${keyword} ${at}` })),
+      ...(wanted.fetch && { api }),
+    }),
+  );
   const [program, ...args] = [...driver, JSON.stringify(tasks), String(clockJumpMs)];
   try {
     const { stdout } = await promisify(execFile)(program, args, { timeout: 2 * deadlineMsDefault });

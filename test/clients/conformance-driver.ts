@@ -6,6 +6,8 @@ interface Task {
   options: { token: string; baseURL: string; deadlineMs?: number; maxRetries?: number };
   call: "search" | "usage" | "many";
   request: { keyword: string };
+  /** So long the keyword is made: the command line has no place for large ones. */
+  keywordCharacters: number;
   requests: { keyword: string }[];
   /** Where to fetch an answer that was paid for and lost. */
   api?: string;
@@ -13,6 +15,7 @@ interface Task {
 
 // The runner writes it.
 const tasks = JSON.parse(process.argv[2] ?? "") as Task[];
+for (const { request, keywordCharacters } of tasks) request.keyword = request.keyword.padEnd(keywordCharacters, "a");
 const clockJumpMs = Number(process.argv[3]);
 const readClock = Date.now;
 let reads = 0;

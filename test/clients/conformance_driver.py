@@ -13,6 +13,8 @@ from serpmill import AsyncSerpmill, Serpmill, SerpmillError
 
 kind, given, clock_jump_ms = sys.argv[1:]
 tasks = json.loads(given)
+for each in tasks:
+    each["request"]["keyword"] = each["request"]["keyword"].ljust(each["keywordCharacters"], "a")
 read_clock, reads = time.time, 0
 
 

@@ -3,7 +3,10 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listen } from "../stubs/listen.ts";
 
-/** What happens to one request on its way. `after`: the API answers it first, and that answer is lost. */
+/**
+ * What happens to one request on its way. `after`: the API answers it first, and that answer is lost. `early`: the answer comes
+ * before the request is read, and ends the connection.
+ */
 export type Fault =
   | { kind: "pass" | "refuse" | "lose" | "cut" | "cut-after" | "hold" }
   | { kind: "delay"; ms: number }
@@ -11,6 +14,7 @@ export type Fault =
       kind: "answer";
       status: number;
       after?: boolean | undefined;
+      early?: boolean | undefined;
       text?: string | undefined;
       code?: string | undefined;
       reason?: string | undefined;
@@ -44,6 +48,7 @@ export async function startFaultyProxy(target: string, faults: readonly Fault[],
 
 async function carry(target: string, fault: Fault, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (fault.kind === "refuse") return void request.socket.destroy();
+  if (fault.kind === "answer" && fault.early) return invent(fault, response.setHeader("connection", "close"));
   const body = await buffer(request);
   if (fault.kind === "answer" && !fault.after) return invent(fault, response);
   const answered = await forward(target, request, body);

@@ -7,6 +7,7 @@ import random
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,7 +110,9 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         connection.sock.settimeout(left_s)
         url = base_url + call.path
         was_sent = True
-        connection.request(call.method, urlsplit(url).path, call.body, _headers(token, call))
+        # The API answers before it has read a body that is too large, and closes the connection.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(call.method, urlsplit(url).path, call.body, _headers(token, call))
         response = connection.getresponse()
         headers = {name.lower(): value for name, value in response.getheaders()}
         body = response.read()
