@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { errorBodySchemas } from "../api/error-schemas.ts";
+import { helpLinkOf } from "../api/http/send-error.ts";
 import { type GuardedProcess, startGuardedProcess } from "../local/guarded-process.ts";
 import { claimPort, freePort } from "../local/ports.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -166,6 +167,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
     expect(errorBodySchemas[503].parse(without.body).error.details.reason).toBe("shutting_down");
     expect(without.headers.get("x-request-id")).toBe(without.body.requestId);
     expect(without.headers.get("retry-after")).toBe("1");
+    expect(without.headers.get("link")).toBe(helpLinkOf("unavailable"));
 
     expect(await (await start("serpmill-migrate", folder)).exited).toBe("exit code 0");
     const api = await start("serpmill-api@", folder, instance);
