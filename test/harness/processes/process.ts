@@ -9,6 +9,7 @@ import { compileCache } from "./compile-cache.ts";
 const lineTimeoutMs = 120_000; // A start takes one second on an idle machine, and much longer on a busy one.
 const stopTimeoutMs = 60_000;
 const linesShown = 5;
+const warningLevel = 40; // pino's number for "warn".
 const errorLevel = 50; // pino's number for "error".
 
 /** A log line of one of our processes. */
@@ -83,6 +84,11 @@ export class RunningProcess {
   /** The lines that the process logged as errors. */
   get errors(): LogLine[] {
     return this.lines.filter(({ level }) => Number(level) >= errorLevel);
+  }
+
+  /** The lines that the process logged as warnings or errors. */
+  get warnings(): LogLine[] {
+    return this.lines.filter(({ level }) => Number(level) >= warningLevel);
   }
 
   get stderr(): string {

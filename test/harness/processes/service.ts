@@ -21,6 +21,9 @@ import { openPatiently } from "../servers/open-database.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
 import { eventually } from "../assertions/eventually.ts";
 
+const warningsShown = 10;
+const answerCharactersShown = 500;
+
 /** An API process and where it listens. */
 export interface Api extends RunningProcess {
   url: string;
@@ -62,6 +65,7 @@ export class Service {
   readonly #environment: Record<string, string>;
   readonly #shutdown: Shutdown;
   readonly #drop: () => Promise<void>;
+  #latestAnswer: unknown;
 
   private constructor(parts: {
     databaseUrl: string;
@@ -189,6 +193,7 @@ export class Service {
     const response = await fetch(process.url + path, init);
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json");
+    this.#latestAnswer = { at: new Date(), path, status: response.status, text: text.slice(0, answerCharactersShown) };
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
   }
 
@@ -268,7 +273,16 @@ export class Service {
     return verifyLedger(this.database, this.redis, { isFull: true });
   }
 
-  readonly until = eventually;
+  /** Like {@link eventually}. @throws an error that shows the latest answer and the latest warnings of each process. */
+  async until(isTrue: () => Promise<boolean>, boundMs?: number): Promise<void> {
+    try {
+      await eventually(isTrue, boundMs);
+    } catch (error) {
+      const warnings = [...this.apis, ...this.workers].flatMap(({ warnings: all }) => all.slice(-warningsShown));
+      const shown = [this.#latestAnswer, ...warnings].map((each) => JSON.stringify(each));
+      throw new Error([error instanceof Error ? error.message : error, ...shown].join("\n"), { cause: error });
+    }
+  }
 
   /** Ends all processes and servers. A graceful stop of an API takes two seconds, so processes are killed here. */
   async stop(): Promise<void> {
