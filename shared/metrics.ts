@@ -7,7 +7,7 @@ const secondsBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const unusedLagPrecisionMs = 60_000;
 
 const otherAdmissions = ["balance_missing", "held", "insufficient_credit", "spending_limit", "unpaid_calls", "unknown"];
-/** The statuses of searches that count in the objectives. */
+/** The statuses of searches that count in the objectives; over MCP those of messages that were refused before their tool. */
 export const searchStatuses = [200, 500, 502, 503, 504];
 /** The same over MCP. */
 const toolOutcomes = ["answered", "replayed", "internal_error", "engine_error", "unavailable", "engine_timeout"];
@@ -74,7 +74,8 @@ export function openMetrics() {
   metrics.tokenLookups.inc({ lane: "new", outcome: "refused" }, 0);
   metrics.settlements.inc({ kind: "charge", reason: "delivered" }, 0);
   for (const reason of refundReasons) metrics.settlements.inc({ kind: "refund", reason }, 0);
-  for (const status of searchStatuses) metrics.httpSeconds.zero({ route: "/v1/serp/search", status });
+  for (const status of searchStatuses)
+    for (const route of ["/v1/serp/search", "/mcp"]) metrics.httpSeconds.zero({ route, status });
   for (const outcome of toolOutcomes) metrics.mcpCalls.inc({ tool: "search", outcome }, 0);
   return metrics;
 }

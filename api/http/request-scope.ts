@@ -128,9 +128,11 @@ export function openRequestScope(
     const { route, requestId, address, logFields } = scope;
     // 499: the caller disconnected before any response. The status exists only in our log and metrics.
     const status = response.headersSent ? response.statusCode : 499;
+    // A search that goes on without its client has not failed: no objective may count it as one that ran out of time.
+    const counted = scope.error?.details.reason === "still_running" ? 499 : status;
     scope.spans?.end({ method: request.method, route, status, requestId, outcome: logFields.outcome });
-    metrics.httpSeconds.observe({ route, status }, ms / 1_000);
-    const level = status >= 500 ? "warn" : "info";
+    metrics.httpSeconds.observe({ route, status: counted }, ms / 1_000);
+    const level = counted >= 500 ? "warn" : "info";
     log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, address, ...logFields }, "request");
     ended?.(scope);
   });

@@ -110,6 +110,7 @@ test("searches are counted by outcome in the process that admits, settles, runs 
     '{route="/v1/serp/search",status="503"}': 0,
     '{route="/v1/serp/search",status="504"}': 0,
     '{route="/v1/serp/search",status="502"}': 1,
+    ...Object.fromEntries([200, 500, 502, 503, 504].map((status) => [`{route="/mcp",status="${status}"}`, 0])),
     '{route="none",status="404"}': 1,
   });
 

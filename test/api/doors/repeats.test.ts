@@ -16,6 +16,7 @@ const stub = await startSerperStub();
 const service = await Service.start({ apis: 0, environment: { ...stub.settings, COMPAT_DOORS: "searxng" } });
 // The first one waits for as long as a busy machine takes.
 for (const ms of [60_000, patienceMs]) await service.startApi({ COMPAT_PATIENCE_MS: `searxng=${ms}` });
+await service.startApi({ COMPAT_PATIENCE_MS: "searxng=60000", SEARCH_DEADLINE_MS: "1000" });
 afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 const send = ({ token }: Organization, fields: string, api: number, signal?: AbortSignal) =>
@@ -32,12 +33,18 @@ const chargesOf = async ({ organizationId }: Organization) =>
 
 const openOf = async ({ organizationId }: Organization) => (await service.holdsOf(organizationId)).open;
 
-/** How many searches of an API have waited for another one under their key. */
-async function waitingAt(api: number): Promise<number> {
+async function valueAt(api: number, series: string): Promise<number | undefined> {
   const process = service.apis[api];
   if (!process) throw new Error(`there is no API ${api}`);
-  return (await Exposition.of(process)).value('admissions_total{outcome="waiting"}') ?? 0;
+  return (await Exposition.of(process)).value(series);
 }
+
+/** How many searches of an API have waited for another one under their key. */
+const waitingAt = async (api: number) => (await valueAt(api, 'admissions_total{outcome="waiting"}')) ?? 0;
+
+/** How many requests of an API ended with a status, as the metrics have it. */
+const endedAt = async (api: number, status: number) =>
+  (await valueAt(api, `http_request_duration_seconds_count{route="/searxng/search",status="${status}"}`)) ?? 0;
 
 test("a search that outlasts the client's patience is charged once, and the client's retry gets its answer for nothing", async () => {
   const payer = await service.organization();
@@ -56,6 +63,18 @@ test("a search that outlasts the client's patience is charged once, and the clie
   expect(retry.headers.get("idempotency-replayed")).toBe("true");
   expect(retry.headers.get("x-request-id")).toBe(impatient.headers.get("x-request-id"));
   expect(await chargesOf(payer)).toBe(1);
+});
+
+test("a search that goes on without its client counts as a disconnect, and one that ran out of time as a failure", async () => {
+  const payer = await service.organization();
+  const before = await endedAt(1, 499);
+  const release = stub.hold();
+  expect((await ask(payer, "counted", 1)).status).toBe(504);
+  await service.until(async () => (await endedAt(1, 499)) === before + 1);
+  expect((await ask(payer, "out of time", 2)).status).toBe(504);
+  await service.until(async () => (await endedAt(2, 504)) === 1);
+  expect([await endedAt(1, 504), await endedAt(2, 499)]).toEqual([0, 0]);
+  release();
 });
 
 test("a retry that comes while the search still runs joins it", async () => {
@@ -168,8 +187,5 @@ test("a repeat is free even if Redis has lost everything since", async () => {
 });
 
 test("the failures of a door begin at 0 in the metrics, so that an increase has the first ones", async () => {
-  const [api] = service.apis;
-  if (!api) throw new Error("there is no API");
-  const series = 'http_request_duration_seconds_count{route="/searxng/search",status="503"}';
-  expect((await Exposition.of(api)).value(series)).toBe(0);
+  expect(await valueAt(0, 'http_request_duration_seconds_count{route="/searxng/search",status="503"}')).toBe(0);
 });
