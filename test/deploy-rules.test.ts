@@ -8,7 +8,7 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { doorNames } from "../shared/config.ts";
 import { openMetrics } from "../shared/metrics.ts";
-import { anchorsOf, page } from "./docs/markdown.ts";
+import { anchorsOf, inlineCode, page } from "./docs/markdown.ts";
 import { faultsOf, seriesOf } from "./harness/assertions/promql.ts";
 import { readSource, sources } from "./harness/assertions/sources.ts";
 
@@ -48,6 +48,13 @@ const ofOthers = {
 };
 const recorded = Object.fromEntries(records.map((rule) => [rule.record, []]));
 const known = seriesOf(openMetrics().registry, { ...ofOthers, ...recorded });
+
+test("the runbook asks for metrics that there are, and where searches fail for the routes of the objectives", () => {
+  const queries = inlineCode(page(runbook)).filter((code) => /\[\d+[mh]\]/.test(code));
+  expect(queries.flatMap((query) => faultsOf(query, known))).toEqual([]);
+  const [routes = "none"] = records.flatMap(({ expr }) => expr.match(/route=~"[^"]*\/mcp[^"]*"/) ?? []);
+  expect(queries.join("\n")).toContain(routes);
+});
 
 const twice = (names: readonly string[]) => names.filter((name, at) => names.indexOf(name) !== at);
 

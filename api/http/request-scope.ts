@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Request } from "express";
-import type { CallerError } from "../../shared/errors.ts";
+import { type CallerError, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
@@ -132,7 +132,9 @@ export function openRequestScope(
     const counted = scope.error?.details.reason === "still_running" ? 499 : status;
     scope.spans?.end({ method: request.method, route, status, requestId, outcome: logFields.outcome });
     metrics.httpSeconds.observe({ route, status: counted }, ms / 1_000);
-    const level = counted >= 500 ? "warn" : "info";
+    // A tool's error has the status 200, and is as severe as the same one over HTTP.
+    const severity = counted !== 499 && scope.error ? errors[scope.error.code].status : counted;
+    const level = severity >= 500 ? "warn" : "info";
     log[level]({ requestId, route, status, ms: Math.round(ms * 10) / 10, address, ...logFields }, "request");
     ended?.(scope);
   });

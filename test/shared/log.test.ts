@@ -5,6 +5,7 @@ import { newToken } from "../../api/tokens/tokens.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
+import { Agent } from "../harness/clients/agent.ts";
 import type { LogLine } from "../harness/processes/process.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { hang, disconnect, refusal, reply, startSerperStub } from "../harness/stubs/serper-stub.ts";
@@ -167,6 +168,17 @@ test("a refused or failed search is one log line with its code and reason", asyn
   ]);
   expect(await linesOf(malformed.body.requestId)).toMatchObject([{ level: 30, status: 400, outcome: "bad_request" }]);
   expect(await linesOf(stranger.body.requestId)).toMatchObject([{ status: 401, outcome: "unauthenticated" }]);
+});
+
+test("a tool that fails is logged at the level of the same error over HTTP", async () => {
+  const { token } = await service.organization();
+  const agent = await Agent.connect(service, token);
+  stub.next.push(refusal(403, "Unauthorized."));
+  const failed = await agent.call("serp.search", { keyword: "tea" });
+  const malformed = await agent.call("serp.search", { keyword: "" });
+  await agent.close();
+  expect(await linesOf(failed.body.requestId)).toMatchObject([{ level: 40, status: 200, outcome: "engine_error" }]);
+  expect(await linesOf(malformed.body.requestId)).toMatchObject([{ level: 30, status: 200, outcome: "bad_request" }]);
 });
 
 test("no secret is in a log line, an error body, a metric, Postgres or Redis", async () => {
