@@ -27,7 +27,8 @@ const answer = gzipSync("an answer");
 const { redis, close: closeRedis } = await openFreshRedis();
 const { database, url, close } = await openFreshDatabase();
 const log = openLog({ name: "test", level: "silent" });
-const settlement = new Settlement({ database, redis, metrics: openMetrics(), log });
+const metrics = openMetrics();
+const settlement = new Settlement({ database, redis, metrics, log });
 afterAll(() => Promise.all([closeRedis(), close()]));
 
 const organization = () => createPayer(database, 100);
@@ -91,6 +92,13 @@ async function limitedOrganization() {
   return { organizationId, tokenId };
 }
 
+/** How many batches failed, and how many were timed. */
+async function countBatches(): Promise<{ failed: number; timed: number }> {
+  const [failed, timed] = [await metrics.settlementRetries.get(), await metrics.settlementBatch.get()];
+  const ofCount = timed.values.find(({ metricName }) => metricName === "settlement_batch_duration_seconds_count");
+  return { failed: failed.values[0]?.value ?? 0, timed: ofCount?.value ?? 0 };
+}
+
 /** The mils of each entry of an organization's ledger. */
 async function entriesOf(organizationId: string): Promise<number[]> {
   const text = "select amount_mils from ledger_entries where organization_id = $1 order by version";
@@ -130,6 +138,7 @@ test.each([
 test("a search whose organization stays locked is given up when its time is over, and settles once when it is tried again", async () => {
   const id = await organization();
   const requestId = newId("req");
+  const before = await countBatches();
   await asOwner(url, async (holder) => {
     await holder.query("begin");
     await holder.query("select from organizations where id = $1 for update", [id]);
@@ -140,4 +149,8 @@ test("a search whose organization stays locked is given up when its time is over
   });
   for (const isNew of [true, false]) expect(await settle(id, { requestId })).toMatchObject({ kind: "charge", isNew });
   expect(await entriesOf(id)).toEqual([100, -5, -5]);
+  // The three that settled, and each attempt that met the lock.
+  const after = await countBatches();
+  expect(after.failed).toBeGreaterThan(before.failed);
+  expect(after.timed - before.timed).toBe(3 + after.failed - before.failed);
 });
