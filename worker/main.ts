@@ -13,7 +13,7 @@ import { openListedLocations } from "./locations/listed-locations.ts";
 import { openSingleFlight } from "./engine/single-flight.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
-import { failureKinds } from "./providers/provider.ts";
+import { callOutcomes } from "./providers/provider.ts";
 import { openRawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { startPostgresCheck } from "./postgres-check.ts";
 import { ConcurrencyController } from "./concurrency-controller.ts";
@@ -70,7 +70,7 @@ function openGoogle(context: Context): GoogleEngine {
   const { config, log, metrics } = context;
   for (const provider of config.SERP_PROVIDERS) {
     metrics.providerConfigured.set({ provider }, 1);
-    for (const outcome of ["ok", ...Object.keys(failureKinds)]) metrics.providerCalls.inc({ provider, outcome }, 0);
+    for (const outcome of callOutcomes) metrics.providerCalls.inc({ provider, outcome }, 0);
   }
   if (config.SERP_PROVIDERS.includes("sandbox"))
     log.warn(

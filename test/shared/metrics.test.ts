@@ -3,6 +3,7 @@ import { Exposition } from "../harness/assertions/metrics.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { reply, refusal, startSerperStub } from "../harness/stubs/serper-stub.ts";
+import { failureKinds } from "../../worker/providers/provider.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 
 const stub = await startSerperStub();
@@ -56,9 +57,12 @@ test("before the first search every counter is 0 for every outcome, so that a ra
   }
 });
 
-test("a worker shows each provider that it asks, and an API none", async () => {
+test("a worker shows each provider that it asks, with every outcome that a call can have at 0, and an API none", async () => {
   expect((await ofWorker()).all("provider_configured")).toEqual({ '{provider="serper"}': 1 });
   expect((await ofApi()).all("provider_configured")).toEqual({});
+  const outcomes = ["ok", ...Object.keys(failureKinds).filter((kind) => kind !== "busy")];
+  const calls = outcomes.map((outcome) => [`{outcome="${outcome}",provider="serper"}`, 0]);
+  expect((await ofWorker()).all("provider_calls_total")).toEqual(Object.fromEntries(calls));
 });
 
 const workersOwn = ["ledger_drift_mils", "holds_open", "holds_held_mils"];

@@ -7,7 +7,7 @@ import { googleCountryName } from "../../shared/query/countries.ts";
 import { countryOf } from "../../shared/query/locations.ts";
 
 /**
- * How a call, and with it an attempt, can fail. The names are label values of `provider_calls_total`.
+ * How a call, and with it an attempt, can fail.
  *
  * - `retry`: whether the same provider is worth a retry. Not after an unreadable answer or a timeout: the retry would
  *   mostly end the same way, and may be billed again.
@@ -45,6 +45,9 @@ export const failureKinds = {
 } as const;
 
 export type FailureKind = keyof typeof failureKinds;
+
+/** The label values of `provider_calls_total`. An attempt that is `busy` made no call. */
+export const callOutcomes = ["ok", ...Object.keys(failureKinds).filter((kind) => kind !== "busy")];
 
 export type Failure = {
   failure: FailureKind;
