@@ -136,16 +136,54 @@ describe.skipIf(isMissing)(`with promtool${withoutPromtool}`, { timeout: 600_000
     return path;
   }
 
+  const panel = z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).default([]) });
+  const panels = sources("deploy/grafana/dashboards/*.json").flatMap(
+    ({ text }) => z.object({ panels: z.array(panel) }).parse(JSON.parse(text)).panels,
+  );
+
   test("Prometheus takes every query of the dashboards", async () => {
-    const targets = z.object({
-      panels: z.array(z.object({ targets: z.array(z.object({ expr: z.string() })).default([]) })),
-    });
-    const rules = sources("deploy/grafana/dashboards/*.json")
-      .flatMap(({ text }) => targets.parse(JSON.parse(text)).panels.flatMap((panel) => panel.targets))
+    const rules = panels
+      .flatMap(({ targets }) => targets)
       .map(({ expr }, at) => ({ record: `query:${at}`, expr: expr.replaceAll("$__rate_interval", "5m") }));
     expect(rules.length).toBeGreaterThan(0);
     const file = await temporaryFile({ groups: [{ name: "dashboards", rules }] });
     expect((await promtool("check", "rules", file)).stdout).toContain(`SUCCESS: ${rules.length} rules found`);
+  });
+
+  test("the dashboard counts searches of the API, at doors and over MCP, and their failures", async () => {
+    const counted = (series: string, perSecond: number) => ({
+      series: series.replace("{", '{job="api",'),
+      values: `0+${perSecond * 15}x300`,
+    });
+    const http = (route: string, status: number, perSecond: number) =>
+      counted(`http_request_duration_seconds_count{route="${route}",status="${status}"}`, perSecond);
+    const tool = (outcome: string, perSecond: number) =>
+      counted(`mcp_calls_total{tool="search",outcome="${outcome}"}`, perSecond);
+    const shown = (title: string, value: number) => {
+      const expr = panels.find((one) => one.title === title)?.targets[0]?.expr ?? "";
+      return { expr: `round(${expr}, 0.001)`, eval_time: "70m", exp_samples: [{ labels: "{}", value }] };
+    };
+    const file = await temporaryFile({
+      tests: [
+        {
+          interval: "15s",
+          input_series: [
+            http("/v1/serp/search", 200, 40),
+            http("/serper/search", 200, 20),
+            tool("answered", 15),
+            http("/v1/serp/search", 503, 8),
+            http("/serper/search", 504, 7),
+            tool("engine_error", 5),
+            http("/serper/search", 499, 3),
+            http("/mcp", 200, 20),
+            http("/mcp", 503, 5),
+            http("/docs", 503, 50),
+          ],
+          promql_expr_test: [shown("Searches per second", 98), shown("Availability, last hour", 0.75)],
+        },
+      ],
+    });
+    expect((await promtool("test", "rules", file)).stdout).toContain("SUCCESS");
   });
 
   test("KEDA's query is the searches that wait and run per slot, whatever other installations in the cluster do", async () => {
