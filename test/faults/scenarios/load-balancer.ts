@@ -40,9 +40,11 @@ export class LoadBalancer {
     while (!this.#ready.includes(url)) await sleep(20);
   }
 
+  /** Of the ready ones; of all if none answered its last probe in time, as on a slow machine. */
   next(): string {
     this.#turn += 1;
-    return this.#ready[this.#turn % this.#ready.length] ?? "";
+    const urls = this.#ready.length > 0 ? this.#ready : [...this.#targets.keys()];
+    return urls[this.#turn % urls.length] ?? "";
   }
 
   async stop(): Promise<void> {
