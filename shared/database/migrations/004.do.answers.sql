@@ -32,27 +32,35 @@ create table answers_3 partition of answers for values in (3) with (toast_tuple_
 
 -- The keys that have paid in this and the last day, some of them expired. now() is when a transaction began: one that began before
 -- midnight may have waited for one that began after it, and has to see its payment. A minute is more than it may wait.
+-- A slot is a day of UTC, which has 24 hours. '1 day' has 23 or 25 where the clock of the session's time zone changes.
 create view key_payments as
 select organization_id, key_hash, fingerprint, request_id, expires_at, slot
 from answers
-where slot in (answer_slot(now()), answer_slot(now() - interval '1 day'), answer_slot(now() + interval '1 minute'));
+where slot in (answer_slot(now()), answer_slot(now() - interval '24 hours'), answer_slot(now() + interval '1 minute'));
 
--- Empties the table of the day before yesterday: each answer and each payment in it has expired. The table of tomorrow is left
--- alone, because a transaction that begins at midnight may write to it by now. It runs as the owner, since processes may not truncate.
--- It waits for readers no longer than searches may wait behind it: the next call, seconds later, tries again.
+-- Empties the tables of other days than this and the last one: each answer and each payment in them has expired. That is the table of
+-- the day before yesterday, and, if nothing emptied it then, that of a day earlier, which is the table of tomorrow: it is left alone
+-- in the hour before midnight, because a transaction that begins at midnight writes to it. It runs as the owner, since processes may
+-- not truncate. It waits for readers no longer than searches may wait behind it: the next call, seconds later, tries again.
 -- Returns whether there was a table to empty.
 create function clear_old_answers() returns boolean language plpgsql security definer
 set search_path = public, pg_temp set lock_timeout = '100ms' as $$
 declare
-  old text := 'answers_' || answer_slot(now() - interval '2 days');
+  old smallint;
   has_rows boolean;
+  cleared boolean := false;
 begin
-  execute format('select exists (select from %I)', old) into has_rows;
-  if not has_rows then
-    return false;
-  end if;
-  execute format('truncate %I', old);
-  return true;
+  for old in
+    select s from generate_series(0, 3) s
+    where s not in (answer_slot(now()), answer_slot(now() - interval '24 hours'), answer_slot(now() + interval '1 hour'))
+  loop
+    execute format('select exists (select from answers_%s)', old) into has_rows;
+    if has_rows then
+      execute format('truncate answers_%s', old);
+      cleared := true;
+    end if;
+  end loop;
+  return cleared;
 exception when lock_not_available then
   return false;
 end $$;

@@ -45,7 +45,7 @@ export const answerMutants: readonly Mutant[] = [
     name: "answers-emptied-a-day-early",
     what: "Maintenance empties the answers of yesterday.",
     caughtBy: storedAnswers,
-    edits: [inSql("clear_old_answers", replace("interval '2 days'", "interval '1 day'"))],
+    edits: [inSql("clear_old_answers", replace("answer_slot(now() - interval '24 hours'), ", ""))],
   },
   {
     name: "holds-stay-in-a-full-redis",

@@ -90,56 +90,105 @@ test("payment and answer under a key end at the same moment, and the next charge
   expect(await answerUnder(organizationId)).toMatchObject({ text: "next" });
 });
 
-/** Lets the day of answers begin at this time, for all transactions. */
-const beginDayAt = (time: string) =>
-  asOwner(url, async (client) => {
+/** Lets the day of answers begin at this time, for all transactions, while `act` runs. */
+const inDayFrom = async <T>(time: string, act: () => Promise<T>): Promise<T> => {
+  const before = await asOwner(url, (client) => client.query("select pg_get_functiondef('answer_slot'::regproc)"));
+  await asOwner(url, async (client) => {
     const { rows } = await client.query(`select extract(epoch from ${time})::text as begins`);
     await client.query(`create or replace function answer_slot(charged_at timestamptz) returns smallint language sql stable as $$
       select ((floor((extract(epoch from charged_at) - ${rows[0].begins}) / 86400)::bigint + 4) % 4)::smallint $$`);
   });
+  try {
+    return await act();
+  } finally {
+    await asOwner(url, (client) => client.query(before.rows[0].pg_get_functiondef));
+  }
+};
 
 test.each([0, 1])(
   "a key is not charged again by a transaction that began before midnight and waited for one that began after it (%i beside it)",
   async (others) => {
     const organizationId = await organization();
-    const before = await asOwner(url, (client) => client.query("select pg_get_functiondef('answer_slot'::regproc)"));
-    await beginDayAt("now() - interval '1 hour'");
     const first = await charge(organizationId, "first");
-    await decide(first);
+    await inDayFrom("now() - interval '1 hour'", () => decide(first));
     // For the next transaction midnight is yet to come.
-    await beginDayAt("now() + interval '30 seconds'");
     const beside = Array.from({ length: others }, () => charge(organizationId, "other", "other"));
-    const [waited] = await decide(await charge(organizationId, "second"), ...(await Promise.all(beside)));
-    await asOwner(url, (client) => client.query(before.rows[0].pg_get_functiondef));
+    const requests = [await charge(organizationId, "second"), ...(await Promise.all(beside))];
+    const [waited] = await inDayFrom("now() + interval '30 seconds'", () => decide(...requests));
     const stored = { requestId: first.requestId, body: Buffer.from("first") };
     expect(waited).toMatchObject({ kind: "refund", reason: "already_paid", stored });
   },
 );
 
-test("answers and keys are emptied by the day, two days after their charge and no day earlier", async () => {
-  const organizationId = await organization();
-  for (const hash of ["a", "b", "c"]) await decide(await charge(organizationId, hash, hash));
-  // Moves what was stored today to the slots of yesterday and of the day before.
-  await asOwner(url, async (client) => {
-    await client.query("update answers set slot = (slot + 3) % 4 where key_hash = 'b'");
-    await client.query("update answers set slot = (slot + 2) % 4 where key_hash = 'c'");
+/** Moves what an organization stored today under these keys to the slots so many days later. */
+const moveSlots = (organizationId: string, days: Record<string, number>) =>
+  asOwner(url, async (client) => {
+    for (const [hash, later] of Object.entries(days))
+      await client.query("update answers set slot = (slot + 4 + $3) % 4 where organization_id = $1 and key_hash = $2", [
+        organizationId,
+        hash,
+        later,
+      ]);
   });
-  expect(await clearOldAnswers(database)).toBe(true);
+
+const keysLeft = async (organizationId: string) => {
   const { rows } = await database.query("select key_hash from answers where organization_id = $1 order by 1", [
     organizationId,
   ]);
-  expect(rows).toEqual([{ key_hash: "a" }, { key_hash: "b" }]);
-  const owned = ["a", "b", "c"].map((hash) => ({ organizationId, hash }));
-  expect([...(await readPaidKeys(database, owned)).keys()].toSorted()).toEqual(owned.slice(0, 2).map(nameOfKey));
-  expect(await clearOldAnswers(database)).toBe(false);
+  return rows.map(({ key_hash: hash }) => String(hash));
+};
+
+test("answers and keys are emptied by the day, two days after their charge and no day earlier, also after a day without maintenance", async () => {
+  const organizationId = await organization();
+  await inDayFrom("now() - interval '12 hours'", async () => {
+    for (const hash of ["a", "b", "c", "d"]) await decide(await charge(organizationId, hash, hash));
+    await moveSlots(organizationId, { b: -1, c: -2, d: -3 });
+    expect(await clearOldAnswers(database)).toBe(true);
+    expect(await keysLeft(organizationId)).toEqual(["a", "b"]);
+    const owned = ["a", "b", "c", "d"].map((hash) => ({ organizationId, hash }));
+    expect([...(await readPaidKeys(database, owned)).keys()].toSorted()).toEqual(owned.slice(0, 2).map(nameOfKey));
+    expect(await clearOldAnswers(database)).toBe(false);
+  });
+});
+
+test("in the hour before midnight the table of tomorrow is left to the transactions that begin at midnight", async () => {
+  const organizationId = await organization();
+  await inDayFrom("now() + interval '59 minutes'", async () => {
+    await decide(await charge(organizationId, "tomorrow", "t"));
+    await moveSlots(organizationId, { t: 1 });
+    await clearOldAnswers(database);
+    expect(await keysLeft(organizationId)).toEqual(["t"]);
+  });
+});
+
+/** A time zone, as POSIX writes it, whose clock went forward 20 hours ago: there a day has 23 hours. */
+function zoneOfShortDay(): string {
+  const changed = new Date(Date.now() - 20 * 3_600_000);
+  const dayOfYear = Math.floor((changed.getTime() - Date.UTC(changed.getUTCFullYear())) / 86_400_000);
+  return `AAA0BBB,${dayOfYear}/${changed.getUTCHours()},${(dayOfYear + 100) % 365}/0`;
+}
+
+test("where the clock of the session's time zone changed, an answer is owed for 24 hours all the same", async () => {
+  const organizationId = await organization();
+  await inDayFrom("now() - interval '23 hours 30 minutes'", async () => {
+    await decide(await charge(organizationId, "of yesterday"));
+    await moveSlots(organizationId, { k: -1 });
+    const found = await asOwner(url, async (client) => {
+      await client.query(`set timezone to '${zoneOfShortDay()}'`);
+      const { rows } = await client.query(
+        "select clear_old_answers(), now() - (now() - interval '1 day') < interval '24 hours' as is_short",
+      );
+      const paid = await client.query("select key_hash from key_payments where organization_id = $1", [organizationId]);
+      return { ...rows[0], paid: paid.rows };
+    });
+    expect(found).toMatchObject({ is_short: true, paid: [{ key_hash: "k" }] });
+  });
 });
 
 test("emptying does not wait for a transaction that reads", async () => {
   const organizationId = await organization();
   await decide(await charge(organizationId, "old"));
-  await asOwner(url, (client) =>
-    client.query("update answers set slot = (slot + 2) % 4 where organization_id = $1", [organizationId]),
-  );
+  await moveSlots(organizationId, { k: -2 });
   const reader = await database.connect();
   try {
     await reader.query("begin");
