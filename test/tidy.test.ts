@@ -182,6 +182,12 @@ test("every migration begins with why, has its number once, and only goes forwar
   expect(numbers).toEqual(migrations.map((_, place) => String(place + 1).padStart(3, "0")));
 });
 
+test("statements count time in hours: a day has 23 or 25 where the clock of the session's time zone changes", () => {
+  const statements = [...product, ...sources("shared/database/**/*.sql")];
+  const days = /interval '\d+ (day|week)s?'|make_interval\((days|weeks) /;
+  expect(places(statements, days, ({ lines }) => lines)).toEqual([]);
+});
+
 test("every source file is used by one of the programs", () => {
   const used = reachable(entries);
   const unused = [...product, ...scripts].map(({ path }) => path).filter((path) => !used.has(path));

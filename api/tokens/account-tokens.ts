@@ -70,7 +70,7 @@ export async function readTokenUse(database: Database, organizationId: string): 
   const { rows } = await database.query(
     `with span as (
        select greatest(f.first, o.version - $2 + 1) as first, f.first > o.version - $2 as is_whole
-       from organizations o cross join lateral (select first_version_since(o.id, now() - interval '30 days') as first) f
+       from organizations o cross join lateral (select first_version_since(o.id, now() - interval '720 hours') as first) f
        where o.id = $1
      ), used as (
        select l.token_id, count(*) filter (where l.kind = 'charge')::integer as charges, -sum(l.amount_mils)::bigint as net_mils
@@ -79,7 +79,7 @@ export async function readTokenUse(database: Database, organizationId: string): 
        group by l.token_id
      )
      select s.is_whole, u.*,
-       case when s.is_whole then now() - interval '30 days'
+       case when s.is_whole then now() - interval '720 hours'
          else (select created_at from ledger_entries where organization_id = $1 and version = s.first) end as since
      from span s left join used u on true`,
     [organizationId, entriesMax],

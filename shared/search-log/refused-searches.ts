@@ -139,7 +139,7 @@ export async function clearOldRefused(database: Database, searchLogDays: number,
   await database.query(
     `delete from refused_searches where (organization_id, at, request_id) in (
        select organization_id, at, request_id from refused_searches
-       where at < now() - make_interval(days => $1) order by at limit $2)`,
+       where at < now() - make_interval(hours => 24 * $1) order by at limit $2)`,
     [Math.min(keptDaysMax, searchLogDays), limit],
   );
 }

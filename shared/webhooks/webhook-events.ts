@@ -117,7 +117,7 @@ export async function replayEvent(
 export async function deleteOldEvents(database: Querying, limit: number): Promise<void> {
   await database.query(
     `delete from webhook_events where id in (
-       select id from webhook_events where created_at < now() - make_interval(days => $1) order by created_at limit $2)`,
+       select id from webhook_events where created_at < now() - make_interval(hours => 24 * $1) order by created_at limit $2)`,
     [keptDays, limit],
   );
 }

@@ -39,7 +39,7 @@ declare
   deleted bigint;
 begin
   delete from refunds r where r.ctid = any (array(
-    select o.ctid from refunds o where o.created_at < now() - interval '30 days' order by o.created_at limit rows_max));
+    select o.ctid from refunds o where o.created_at < now() - interval '720 hours' order by o.created_at limit rows_max));
   get diagnostics deleted = row_count;
   return deleted;
 end $$;

@@ -33,7 +33,7 @@ create trigger audit_entries_are_append_only before update or truncate on audit_
   for each statement execute function refuse_change('the audit trail is');
 -- Only sign-ins and sign-outs are deleted, after 90 days: they have the addresses of people, and changed nothing.
 create trigger audit_entries_stay before delete on audit_entries for each row
-  when (old.action not in ('session.opened', 'session.closed') or old.at >= now() - interval '90 days')
+  when (old.action not in ('session.opened', 'session.closed') or old.at >= now() - interval '2160 hours')
   execute function refuse_change('the audit trail is');
 
 -- Deletes sign-ins and sign-outs that are older than 90 days, oldest first. It runs as the owner, since processes may not delete.
@@ -42,7 +42,7 @@ set search_path = public, pg_temp as $$
   with cleared as (
     delete from audit_entries where id in (
       select id from audit_entries
-      where actor_kind = 'account' and action in ('session.opened', 'session.closed') and at < now() - interval '90 days'
+      where actor_kind = 'account' and action in ('session.opened', 'session.closed') and at < now() - interval '2160 hours'
       order by at limit entries_max
       for update skip locked)
     returning 1

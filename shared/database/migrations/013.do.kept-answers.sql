@@ -42,7 +42,7 @@ $$;
 -- What processes may read: an answer whose charge does not stand would be free.
 create view readable_answers as
 select k.* from kept_answers k join organizations o on o.id = k.organization_id
-where k.at >= now() - make_interval(days => o.kept_answer_days) and charge_stands(k.organization_id, k.request_id);
+where k.at >= now() - make_interval(hours => 24 * o.kept_answer_days) and charge_stands(k.organization_id, k.request_id);
 
 -- The newest answer that an organization may read to each of these queries, no older than given: the i-th elements belong together.
 -- Of each query it looks at the ten newest answers, however many there are whose charges do not stand.
@@ -56,7 +56,7 @@ language sql stable security definer set search_path = public, pg_temp set enabl
       -- An answer arrives minutes after its request at most.
       select k.* from kept_answers k join organizations o on o.id = k.organization_id
       where k.organization_id = a.organization_id and k.fingerprint = a.fingerprint and k.fetched_at >= a.since
-        and k.at >= greatest(a.since - interval '5 minutes', now() - make_interval(days => o.kept_answer_days))
+        and k.at >= greatest(a.since - interval '5 minutes', now() - make_interval(hours => 24 * o.kept_answer_days))
       order by k.fetched_at desc limit 10) n
     where charge_stands(n.organization_id, n.request_id)
     order by n.fetched_at desc limit 1) k
@@ -160,7 +160,7 @@ language sql stable security definer set search_path = public, pg_temp set enabl
     (select n.at, n.request_id, null as key_hash from (
       select k.at, k.request_id, k.fetched_at from kept_answers k join organizations o on o.id = k.organization_id
       where k.organization_id = organization and k.fingerprint = of_fingerprint and k.fetched_at < asked_at
-        and k.at < asked_at and k.at >= now() - make_interval(days => o.kept_answer_days)
+        and k.at < asked_at and k.at >= now() - make_interval(hours => 24 * o.kept_answer_days)
       order by k.fetched_at desc limit 1000) n
     -- `case` asks the ledger last: that costs most.
     where case when only_token is null or exists (
