@@ -141,9 +141,8 @@ const wholeHistory: Places = {
   lastRefund: Number.MAX_SAFE_INTEGER,
 };
 
-// The number of the first refund since the time in this parameter, or the one behind the last: a binary search by number, as
-// first_version_since() is by version, although numbers have gaps. No statement filters by the time itself: its index, of all
-// organizations, would be chosen.
+// The number of the first refund since the time in this parameter, or the one behind the last: a binary search by number,
+// although numbers have gaps. No statement filters by the time itself: its index, of all organizations, would be chosen.
 const firstRefundSince = (parameter: string) => `(
   with recursive halves (low, high) as (
     select coalesce(min(number), 0), coalesce(max(number) + 1, 0) from refunds where organization_id = $1

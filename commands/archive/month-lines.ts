@@ -62,16 +62,6 @@ export async function* readMonthLines(
   yield { lines: [JSON.stringify({ kind: "end", month, ...totals })], totals };
 }
 
-/**
- * The version at which an organization's part of the ledger begins at a time. The order of the ledger decides: an entry whose
- * transaction began before that time, but waited for a lock, comes after others of the new month, and counts with them. No
- * transaction waits for a minute.
- */
-const firstSince = (time: string) => `(
-  select least(f.version, (
-    select min(e.version) from ledger_entries e where e.organization_id = o.id and e.created_at >= ${time}
-      and e.version >= first_version_since(o.id, ${time} - interval '1 minute') and e.version < f.version))
-  from (select first_version_since(o.id, ${time}) as version) f)`;
 const monthBegins = "(($1 || '-01')::timestamp at time zone 'UTC')";
 /** Of the month in `$1`. */
 export const monthEnds = "((($1 || '-01')::timestamp + interval '1 month') at time zone 'UTC')";
@@ -89,7 +79,7 @@ const accountRow = rowOf({ id: z.string(), firstVersion: version, nextVersion: v
 async function readAccounts(database: Database, { month, after }: { month: string; after: string }): Promise<Page> {
   const { rows } = await readPart(database, (read) =>
     read(
-      `select o.id, ${firstSince(monthBegins)} as first_version, ${firstSince(monthEnds)} as next_version
+      `select o.id, first_version_since(o.id, ${monthBegins}) as first_version, first_version_since(o.id, ${monthEnds}) as next_version
        from organizations o where o.id > $2 order by o.id limit ${organizationsPerPage}`,
       [month, after],
     ),

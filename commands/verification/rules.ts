@@ -44,15 +44,14 @@ export const entryRules: Record<string, string> = {
   "only a charge or a correction lowers a balance": `
     select organization_id as subject, format('version %s: %s of %s', version, kind, amount_mils) as found
     from entry where amount_mils < 0 and kind not in ('charge', 'correction')`,
-  // A charge of the last minute of a day may have waited for a lock, and count for the next day.
   "a reversal on a later day than its charge is on record, and no other is": `
     select r.request_id as subject, format('charged at %s, reversed at %s, on record: %s', c.created_at, r.created_at, t.mils) as found
     from entry r cross join lateral (${chargeOfReversal}) c
     left join late_reversals t on t.organization_id = r.organization_id and t.version = r.version
     where r.kind = 'reversal' and (
-      case when t.version is null then c.created_at < ${dayOf} - interval '1 minute'
-        else c.created_at >= ${dayOf} or (t.mils, t.charge_version) <> (r.amount_mils, c.version)
-          or t.token_id is distinct from r.token_id end)`,
+      (c.created_at < ${dayOf} - interval '1 minute'
+        or c.created_at < ${dayOf} and c.version < first_version_since(c.organization_id, ${dayOf})) <> (t.version is not null)
+      or (t.mils, t.charge_version) <> (r.amount_mils, c.version) or t.version is not null and t.token_id is distinct from r.token_id)`,
   // Of the chunks that the slice completes.
   "what a token spent in 4,096 entries is on record": `
     select s.token_id as subject,
@@ -75,17 +74,8 @@ export const entryRules: Record<string, string> = {
 /** The UTC day of a time. An entry is as old as its transaction, which may commit later, but within a minute. */
 export const countingDayOf = (time: string) => `((${time} - interval '1 minute') at time zone 'UTC')::date`;
 
-/**
- * The version of the first entry on or after a day or month, in the order of the ledger. Entries that waited for a lock at
- * midnight are out of order, and the function is a binary search, so the minutes around midnight are read.
- */
-const firstVersionOf = (start: string) => {
-  const midnight = `(${start}::timestamp at time zone 'UTC')`;
-  const next = `first_version_since(o.id, ${midnight} + interval '1 minute')`;
-  return `coalesce((
-    select min(l.version) from ledger_entries l where l.organization_id = o.id and l.created_at >= ${midnight}
-      and l.version between first_version_since(o.id, ${midnight} - interval '1 minute') and ${next}), ${next})`;
-};
+/** The version of the first entry on or after a day or month, in the order of the ledger. */
+const firstVersionOf = (start: string) => `first_version_since(o.id, ${start}::timestamp at time zone 'UTC')`;
 
 /** Without a checkpoint, or with $2, all are compared. Else those are that may have changed since the organization was read. */
 const mayHaveChanged = (counted: string) => `

@@ -105,6 +105,16 @@ const damages: Damage[] = [
     subject: "request",
   },
   {
+    rule: late,
+    title: "a reversal after midnight of a charge just before it, without a record of that",
+    statements: [
+      "update ledger_entries set created_at = date_trunc('day', now(), 'UTC') - interval '1 ms' where organization_id = $1 and $2 <> ''",
+      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
+      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+    ],
+    subject: "request",
+  },
+  {
     rule: decidedOnce,
     title: "a charge of a search that was refunded",
     statements: [

@@ -65,23 +65,26 @@ create function spending_text(day date, spent_day_mils bigint, spent_month_mils 
     || ((month_of(day) + interval '1 month')::date - date '1970-01-01')::text
 $$;
 
--- The version of an organization's first entry since this time, or the version that comes next. It is a binary search by version.
--- The order of the ledger decides: an entry whose transaction began before this time, but waited for a lock, counts with its
--- neighbours. `limit 1` makes Postgres look each entry up by its version. Otherwise it may read all entries of the
--- organization, where its statistics are older than most of them.
+-- The version of an organization's first entry since this time, or the version that comes next. An entry is as old as its transaction,
+-- which may have waited for a lock: then it comes after younger ones, and counts with them. So no entry that comes later changes the
+-- version, and days, months, statements and limits keep theirs. No transaction waits for a minute. So a binary search by version finds a
+-- place before the entry, and only a minute of entries is read from there. `limit 1` and the settings make Postgres look entries up
+-- by their versions. Otherwise it may read all entries of the organization, where its statistics are older than most of them.
 create function first_version_since(organization text, since timestamptz) returns bigint language sql stable
-security definer set search_path = public, pg_temp as $$
-  with recursive halves (low, high) as (
-    select 1::bigint, o.version + 1 from organizations o where o.id = organization
+security definer set search_path = public, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
+  with recursive halves (low, high, next) as (
+    select 1::bigint, o.version + 1, o.version + 1 from organizations o where o.id = organization
     union all
-    select case when m.created_at < since then m.version + 1 else h.low end,
-           case when m.created_at < since then h.high else m.version end
+    select case when m.is_earlier then m.version + 1 else h.low end, case when m.is_earlier then h.high else m.version end, h.next
     from halves h
-    cross join lateral (select l.version, l.created_at from ledger_entries l
+    cross join lateral (select l.version, l.created_at < since - interval '1 minute' as is_earlier from ledger_entries l
                         where l.organization_id = organization and l.version = (h.low + h.high) / 2 limit 1) m
     where h.low < h.high
   )
-  select low from halves where low = high
+  select coalesce((select l.version from ledger_entries l
+                   where l.organization_id = organization and l.version >= h.low and l.created_at >= since
+                   order by l.version limit 1), h.next)
+  from halves h where h.low = h.high
 $$;
 
 -- Whether the count that began on this day contains the charge, by the order of the ledger.
@@ -241,8 +244,7 @@ declare
   spent_day bigint;
   spent_month bigint;
 begin
-  -- Searches with a token come after it, so a new one has no history. An entry is as old as its transaction, which may have
-  -- waited for a lock while others went on: a minute is more than it may wait.
+  -- Searches with a token come after it, so a new one has no history. After a failover the clock may be behind by less than a minute.
   select o.id, o.version, t.created_at - interval '1 minute' into organization, seen, used_since
   from tokens t join organizations o on o.id = t.organization_id where t.id = token;
   if not found then

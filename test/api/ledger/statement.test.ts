@@ -71,6 +71,28 @@ test("each statement agrees with the entries of its month, and begins where the 
   expect(closingMils).toBe(rows[0].balance_mils);
 });
 
+test("a month's statement stays as it is, and ends where the next begins, however many entries that waited at its end follow", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const add = (entries: readonly { secondsAfter: number; mils?: number }[]) =>
+    backdateLedger(
+      service.databaseUrl,
+      organizationId,
+      entries.map(({ secondsAfter, mils = 1 }) => {
+        return { kind: "grant", at: new Date(Date.UTC(2026, 3, 1, 0, 0, secondsAfter)), mils };
+      }),
+    );
+  await add([...Array.from({ length: 20 }, (_, n) => ({ secondsAfter: n - 90 })), { secondsAfter: 0 }]);
+  const read = () => readStatement(service.database, organizationId, "2026-03");
+  const before = await read();
+  expect(before).toMatchObject({ addedMils: 20, closingMils: 20 });
+  for (const late of Array.from({ length: 12 }, (_, n) => n)) {
+    await add([{ secondsAfter: late % 3 === 2 ? late : -1, mils: 100 }]);
+    expect(await read()).toEqual(before);
+    const next = await readStatement(service.database, organizationId, "2026-04");
+    expect(next).toMatchObject({ openingMils: 20, closingMils: 20 + 1 + (late + 1) * 100 });
+  }
+});
+
 test("of a month with more than 1,000 grants, the rest is one sum", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const at = new Date("2026-03-10T00:00:00Z");

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
+import { verifyLedger } from "../../../commands/ledger.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { renewalBehind, spentIn } from "../../../shared/credits/limits.ts";
@@ -105,6 +106,34 @@ test("charges of earlier days do not count against today, and those of the last 
     [15, 15],
     [15, 15],
   ]);
+});
+
+test("charges that waited for a lock at midnight count for the new day, also where they are counted anew", async () => {
+  const payer = await service.organization();
+  const [first] = (await charge(payer, 1)).charged;
+  const limits = { dayMils: 1_000, monthMils: 1_000 };
+  const count = async () => {
+    await changeLimits(service.database, "organization", payer.organizationId, limits);
+    await changeLimits(service.database, "token", payer.tokenId, limits);
+  };
+  await count();
+  await age(payer, "40 days");
+  for (let searches = 0; searches < 12; searches += 1) await charge(payer, 1);
+  // Of two that follow each other, the first began after midnight and the other before.
+  await asOwner(service.databaseUrl, async (client) => {
+    await client.query("set session_replication_role = replica");
+    await client.query(
+      `update ledger_entries l set created_at = date_trunc('day', now(), 'UTC') + (1 - 2 * ((l.version - f.version - 1) % 2)) * interval '1 second'
+       from ledger_entries f where l.organization_id = f.organization_id and l.version > f.version and f.request_id = $1`,
+      [first],
+    );
+  });
+  const counted = Array.from({ length: 2 }, () => [12 * priceMils, 12 * priceMils]);
+  expect(await spending(payer)).toEqual(counted);
+  await count();
+  expect(await spending(payer)).toEqual(counted);
+  const { violations } = await verifyLedger(service.database, undefined, { isFull: true });
+  expect(violations.filter(({ subject }) => Object.values(payer).includes(subject))).toEqual([]);
 });
 
 test("a reversal gives back what the charge counted", async () => {
