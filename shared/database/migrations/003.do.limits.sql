@@ -87,11 +87,12 @@ security definer set search_path = public, pg_temp set enable_seqscan = off set 
   from halves h where h.low = h.high
 $$;
 
--- Whether the count that began on this day contains the charge, by the order of the ledger.
-create function is_counted_since(organization text, day date, charge_version bigint, charged_at timestamptz)
+-- Whether the count that began on this day contains the charge, by the order of the ledger. `first_of_today` is the version of the
+-- first entry of today, which the caller reads once for many charges.
+create function is_counted_since(organization text, day date, charge_version bigint, charged_at timestamptz, first_of_today bigint)
 returns boolean language sql stable as $$
-  select charged_at >= day::timestamp at time zone 'UTC'
-    or charge_version >= first_version_since(organization, day::timestamp at time zone 'UTC')
+  select charged_at >= day::timestamp at time zone 'UTC' or charge_version >= case when day = utc_today() then first_of_today
+    else first_version_since(organization, day::timestamp at time zone 'UTC') end
 $$;
 
 -- Reversals on a later day than their charges: within minutes of midnight, or after an outage. A reversal counts for the day

@@ -273,21 +273,29 @@ begin
   with claimed as (
     delete from undelivered u where u.request_id = any (request_ids) and u.organization_id = any (organization_ids)
     returning u.request_id
+  ), begun as materialized (
+    -- Postgres reads a row only for a charge of an earlier day, and once.
+    select o.id, first_version_since(o.id, utc_today()::timestamp at time zone 'UTC') as version
+    from organizations o where o.id = any (organization_ids)
   ), charges as (
-    select l.*,
-      o.spending_day is null or is_counted_since(l.organization_id, greatest(o.spending_day, utc_today()), l.version, l.created_at)
-        as of_day,
+    select l.*, b.first_of_today,
+      o.spending_day is null or is_counted_since(l.organization_id, greatest(o.spending_day, utc_today()), l.version, l.created_at,
+        b.first_of_today) as of_day,
       o.spending_day is null
-        or is_counted_since(l.organization_id, month_of(greatest(o.spending_day, utc_today())), l.version, l.created_at) as of_month,
+        or is_counted_since(l.organization_id, month_of(greatest(o.spending_day, utc_today())), l.version, l.created_at,
+          b.first_of_today) as of_month,
       t.spending_day is not null
-        and is_counted_since(l.organization_id, greatest(t.spending_day, utc_today()), l.version, l.created_at) as of_token_day,
+        and is_counted_since(l.organization_id, greatest(t.spending_day, utc_today()), l.version, l.created_at,
+          b.first_of_today) as of_token_day,
       t.spending_day is not null
-        and is_counted_since(l.organization_id, month_of(greatest(t.spending_day, utc_today())), l.version, l.created_at)
-        as of_token_month
+        and is_counted_since(l.organization_id, month_of(greatest(t.spending_day, utc_today())), l.version, l.created_at,
+          b.first_of_today) as of_token_month
     from claimed c
     join ledger_entries l on l.request_id = c.request_id and l.kind = 'charge'
     join organizations o on o.id = l.organization_id
     left join tokens t on t.id = l.token_id
+    cross join lateral (select case when l.created_at < utc_today()::timestamp at time zone 'UTC'
+      then (select b.version from begun b where b.id = l.organization_id limit 1) end) b (first_of_today)
   ), entries as (
     insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, reason, token_id)
     select o.id, o.version + row_number() over in_order, 'reversal', -l.amount_mils,
@@ -300,7 +308,7 @@ begin
     insert into late_reversals (organization_id, version, charge_version, token_id, mils)
     select e.organization_id, e.version, l.version, e.token_id, e.amount_mils
     from entries e join charges l on l.request_id = e.request_id
-    where not is_counted_since(l.organization_id, utc_today(), l.version, l.created_at)
+    where l.version < l.first_of_today
   ), pairs as (
     -- The present day did not spend these mils, so they are not given back to it: it begins with them, as with credit.
     update organizations o set balance_mils = o.balance_mils + s.mils, version = o.version + s.entries,

@@ -136,6 +136,21 @@ test("charges that waited for a lock at midnight count for the new day, also whe
   expect(violations.filter(({ subject }) => Object.values(payer).includes(subject))).toEqual([]);
 });
 
+test("as many charges as the reconciler reverses at once are reversed in time on a later day", async () => {
+  const payer = await service.organization();
+  const { charged } = await charge(payer, 500, 0);
+  await age(payer, "1 day");
+  const requests = charged.map((requestId) => ({ ...payer, requestId }));
+  const [reversal] = await reverseCharges(service.database, requests, "undelivered");
+  expect(reversal?.requestIds).toHaveLength(500);
+  const { rows } = await asOwner(service.databaseUrl, (client) =>
+    client.query("select count(*)::integer as late from late_reversals where organization_id = $1", [
+      payer.organizationId,
+    ]),
+  );
+  expect(rows).toEqual([{ late: 500 }]);
+});
+
 test("a reversal gives back what the charge counted", async () => {
   const payer = await service.organization();
   await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
