@@ -7,7 +7,7 @@ import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { readBacklog } from "../shared/queue/backlog.ts";
-import { prefix, queueKeys, queueName } from "../shared/queue/search-queue.ts";
+import { failedKept, prefix, queueKeys, queueName } from "../shared/queue/search-queue.ts";
 import { type SearchJob, searchJob } from "../shared/queue/search-job.ts";
 import { Script } from "../shared/redis/script.ts";
 
@@ -25,7 +25,7 @@ import { Script } from "../shared/redis/script.ts";
 // the worker where a job has no options of its own, which would be serialized, stored and parsed for every search.
 const keepJobs = {
   removeOnComplete: { count: 0 },
-  removeOnFail: { age: 3_600, count: 1_000 },
+  removeOnFail: { age: failedKept.seconds, count: failedKept.searches },
 } satisfies Pick<WorkerOptions, "removeOnComplete" | "removeOnFail">;
 // Of workers that die with the job. A search that has killed three workers is not given to a fourth.
 const takeOversMax = 2;

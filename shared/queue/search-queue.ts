@@ -15,17 +15,20 @@ export const prefix = "{serpmill}";
 
 /**
  * Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; those that wait behind the list, by their turn;
- * what wakes idle workers; a stream; and a hash for each job.
+ * what wakes idle workers; those that failed, by the time of that; a stream; and a hash for each job.
  */
 export const queueKeys = {
   waiting: `${prefix}:${queueName}:wait`,
   waitingByTurn: `${prefix}:${queueName}:prioritized`,
   marker: `${prefix}:${queueName}:marker`,
   running: `${prefix}:${queueName}:active`,
+  failed: `${prefix}:${queueName}:failed`,
   events: `${prefix}:${queueName}:events`,
   job: (requestId: string) => `${prefix}:${queueName}:${requestId}`,
 };
 
+/** How long, and how many, searches that failed stay with their keywords. */
+export const failedKept = { seconds: 3_600, searches: 1_000 };
 // Serpmill does not read BullMQ's event stream. It cannot be switched off, only kept short.
 const eventsMax = 1_000;
 /** The score of a job in {@link queueKeys}.waitingByTurn is its turn times this, and a counter. */
@@ -47,7 +50,19 @@ export function openQueueReader(connection: Redis, failed: (error: Error) => voi
 /** Reads the owner of a job, even of one that another release wrote. */
 const ownerOfJob = searchJob.pick({ organizationId: true });
 
-/** Deletes an organization's failed searches. The queue keeps them for an hour with their keywords, at most 1,000 in all. */
+/**
+ * Deletes searches that failed an hour ago. BullMQ itself deletes them only when another fails, and with its own command would
+ * write to its event stream each time.
+ */
+export async function removeOldFailedSearches(redis: Redis, nowMs: number): Promise<void> {
+  const until = nowMs - failedKept.seconds * 1_000;
+  const old = await redis.zrangebyscore(queueKeys.failed, 0, until, "LIMIT", 0, failedKept.searches);
+  if (old.length === 0) return;
+  await redis.del(...old.map(queueKeys.job));
+  await redis.zrem(queueKeys.failed, ...old);
+}
+
+/** Deletes an organization's failed searches. */
 export async function removeFailedSearches(redis: Redis, organizationId: string): Promise<void> {
   const queue = openQueueReader(redis, () => undefined);
   const jobs = await queue.getFailed();

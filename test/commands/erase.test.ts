@@ -75,7 +75,7 @@ async function failedJob(organizationId: string): Promise<void> {
   const data = { requestId, organizationId, query, priceMils: 5, remainingMils: 5, ...times, inbox: "inbox:x" };
   const job = { name: "search", data: JSON.stringify(data), opts: "{}", timestamp: "1", failedReason: "x" };
   await service.redis.hset(queueKeys.job(requestId), job);
-  await service.redis.zadd(queueKeys.waiting.replace(/wait$/, "failed"), 1, requestId);
+  await service.redis.zadd(queueKeys.failed, Date.now(), requestId);
 }
 
 /** The text of all tables, and of all compressed answers in them. */
@@ -189,7 +189,7 @@ test("an erasure whose process is killed between any two steps is finished by th
     expect(audit.match(/organization\.erased/g)).toHaveLength(1);
   }
   expect(await service.redis.keys("session:*")).toEqual([]);
-  expect(await service.redis.zcard(queueKeys.waiting.replace(/wait$/, "failed"))).toBe(0);
+  expect(await service.redis.zcard(queueKeys.failed)).toBe(0);
   expect(await textInPostgres()).not.toContain(name);
 });
 

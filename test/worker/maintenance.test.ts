@@ -14,6 +14,7 @@ import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
+import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { reverseUndelivered } from "../../worker/reconcile.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -175,4 +176,18 @@ test("searches that were not charged are forgotten after 30 days, and not before
   const kept = async () => (await database.query("select request_id as id from refunds")).rows;
   await eventually(async () => (await kept()).length < 2);
   expect(await kept()).toEqual([{ id: "req_29" }]);
+});
+
+test("a search that failed is deleted with its keyword after an hour, although no other fails", async () => {
+  const { redis, clock } = context;
+  const fail = async (minutesAgo: number) => {
+    const requestId = newId("req");
+    await redis.hset(queueKeys.job(requestId), { data: JSON.stringify({ keyword: "tea" }) });
+    await redis.zadd(queueKeys.failed, clock.nowMs() - minutesAgo * 60_000, requestId);
+    return requestId;
+  };
+  const [young, old] = [await fail(59), await fail(61)];
+  const left = async () => (await redis.zrange(queueKeys.failed, 0, "-1")).join();
+  await eventually(async () => (await left()) === young, 20_000);
+  expect([await redis.exists(queueKeys.job(young)), await redis.exists(queueKeys.job(old))]).toEqual([1, 0]);
 });

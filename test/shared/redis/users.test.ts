@@ -7,6 +7,7 @@ import { z } from "zod";
 import { findRedisBinary } from "../../../local/redis-binary.ts";
 import { newId } from "../../../shared/ids.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { readSource, sources } from "../../harness/assertions/sources.ts";
 import { Agent } from "../../harness/clients/agent.ts";
@@ -68,6 +69,7 @@ async function dashboardAnswers(): Promise<number[]> {
 }
 
 test("searches, repeats, disconnects, agents, the billing page, top-ups, the dashboard and workers that end need no more", async () => {
+  await service.redis.zadd(queueKeys.failed, 1, newId("req")); // Maintenance deletes it.
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });
   expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
   const same = Array.from({ length: 3 }, () => service.search(token, { keyword: "green tea" }, { key: "one" }));
@@ -104,6 +106,7 @@ test("searches, repeats, disconnects, agents, the billing page, top-ups, the das
   release();
   expect(await flushed).toMatchObject({ status: 200 });
   await service.rest();
+  await eventually(async () => (await service.redis.exists(queueKeys.failed)) === 0);
   expect(await service.workers[1]?.stop()).toBe(0);
   expect(await service.apis[0]?.stop()).toBe(0);
   expect(await refusals()).toEqual([]);
