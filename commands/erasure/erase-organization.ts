@@ -66,8 +66,9 @@ export async function beginErasure(
     const { rows } = await transaction.query("select * from begin_erasure($1)", [organizationId]);
     const { outcome, fresh, balanceMils } = begunRow.parse(rows[0]);
     if (outcome !== "erased") return outcome;
-    await eraseWebhook(transaction, organizationId);
+    // In this order: a pause of automatic top-ups locks them, and then the webhook for its event.
     await eraseAutoTopup(transaction, organizationId);
+    await eraseWebhook(transaction, organizationId);
     if (fresh)
       await recordAudit(transaction, actor, { action: "organization.erased", organizationId, after: { balanceMils } });
     return { balanceMils: balanceMils ?? 0 };

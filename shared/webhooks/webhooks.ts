@@ -104,11 +104,11 @@ export async function removeWebhook(transaction: Querying, changer: Changer): Pr
   return true;
 }
 
-/** Deletes the webhook of an organization with its secrets, its events, and the threshold. */
+/** Deletes the threshold of an organization, its webhook with the secrets, and its events: in the order in which others lock them. */
 export async function eraseWebhook(transaction: Querying, organizationId: string): Promise<void> {
-  await transaction.query("delete from webhook_events where organization_id = $1", [organizationId]);
-  await transaction.query("delete from webhooks where organization_id = $1", [organizationId]);
   await transaction.query("delete from low_balance_thresholds where organization_id = $1", [organizationId]);
+  await transaction.query("delete from webhooks where organization_id = $1", [organizationId]);
+  await transaction.query("delete from webhook_events where organization_id = $1", [organizationId]);
 }
 
 /** Changes of one organization's webhook come one after the other. */
