@@ -38,7 +38,7 @@ create trigger tokens_begin_spending_day before update of spent_day_mils on toke
 -- before the first limit.
 create view organization_spending as
 select o.id as organization_id, o.balance_mils, o.version, d.day, s.spent_day_mils, s.spent_month_mils,
-  o.day_limit_mils, o.month_limit_mils
+  o.day_limit_mils, o.month_limit_mils, o.erased_at
 from organizations o
 cross join lateral (select greatest(o.spending_day, utc_today()) as day) d
 cross join lateral (

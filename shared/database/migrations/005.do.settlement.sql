@@ -93,7 +93,7 @@ begin
       (select f.organization_id, 'refund', 0, f.reason, f.token_id from refunds f where f.request_id = a.request_id limit 1)
     ) l
   ), open as (
-    select a.*, o.balance_mils, o.version, left_of(o.day_limit_mils, a.day_limit, o.spent_day_mils) as day_left_mils,
+    select a.*, o.balance_mils, o.version, o.erased_at, left_of(o.day_limit_mils, a.day_limit, o.spent_day_mils) as day_left_mils,
       left_of(o.month_limit_mils, a.month_limit, o.spent_month_mils) as month_left_mils,
       left_of(t.day_limit_mils, a.token_day_limit, t.spent_day_mils) as token_day_left_mils,
       left_of(t.month_limit_mils, a.token_month_limit, t.spent_month_mils) as token_month_left_mils,
@@ -127,7 +127,9 @@ begin
       as organization_sum
     from within_token w
   ), guarded as (
-    select b.*, coalesce(b.token_verdict, case when b.organization_sum > b.balance_mils then 'out_of_credits'
+    select b.*, coalesce(b.token_verdict, case
+      -- Its search ends after Redis lost the hold for which an erasure waits. The credit that is left is never spent.
+      when b.erased_at is not null or b.organization_sum > b.balance_mils then 'out_of_credits'
       when b.organization_sum > b.day_left_mils then 'daily_limit'
       when b.organization_sum > b.month_left_mils then 'monthly_limit' end) as refused
     from by_organization b
@@ -218,7 +220,7 @@ end $$;
 
 -- Charges one search, the usual end while there is little load. decide_searches() takes twice as long for one search as these
 -- statements, because its plan covers every case. Where a case is not the usual one (the search was decided before, its key has
--- paid, the credit does not suffice, there are or were limits) it decides here, too.
+-- paid, the credit does not suffice, there are or were limits, the organization was erased) it decides here, too.
 -- The first statement takes the lock; the others see what was written until then. No other search can pay under the key in between.
 create function charge_alone(
   organization text, request text, price_mils bigint, token text, used_key text, used_fingerprint text, sent_body bytea,
@@ -231,9 +233,9 @@ create function charge_alone(
 declare
   owner record;
 begin
-  select o.balance_mils - price_mils as balance_mils, o.version + 1 as version, o.spending_day into owner
+  select o.balance_mils - price_mils as balance_mils, o.version + 1 as version, o.spending_day, o.erased_at into owner
   from organizations o where o.id = organization for no key update;
-  if not found or owner.balance_mils < 0 or owner.spending_day is not null
+  if not found or owner.balance_mils < 0 or owner.spending_day is not null or owner.erased_at is not null
     or exists (select from ledger_entries l where l.request_id = request and l.kind = 'charge')
     or exists (select from refunds f where f.request_id = request)
     or used_key is not null and exists (

@@ -10,7 +10,7 @@ language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   known organizations;
 begin
-  -- No settlement of this organization runs from here on.
+  -- No settlement of this organization runs meanwhile, and none charges it afterwards.
   select * into known from organizations o where o.id = organization for no key update;
   if known.id is null then
     return query select 'unknown', false, null::bigint;

@@ -79,6 +79,21 @@ test("a search that is not charged stores nothing", async () => {
   expect(await answerUnder(organizationId, "other")).toBeUndefined();
 });
 
+test.each([1, 2])(
+  "searches that end after their organization was erased are not charged, and store nothing (%i at once)",
+  async (searches) => {
+    const organizationId = await organization();
+    await asOwner(url, (client) =>
+      client.query("update organizations set erased_at = now() where id = $1", [organizationId]),
+    );
+    const requests = Array.from({ length: searches }, (_, n) => charge(organizationId, "late", `k${n}`));
+    const decisions = await decide(...(await Promise.all(requests)));
+    expect(decisions).toMatchObject(requests.map(() => ({ kind: "refund", reason: "out_of_credits" })));
+    expect(decisions.at(-1)?.balance.balanceMils).toBe(100);
+    expect(await answerUnder(organizationId, "k0")).toBeUndefined();
+  },
+);
+
 test("payment and answer under a key end at the same moment, and the next charge under it brings another answer", async () => {
   const organizationId = await organization();
   await decide(await charge(organizationId, "first"));
