@@ -28,11 +28,14 @@ export const clientLimits = {
   checkIntervalMs: 500,
   /** If the reader took some bytes in this time, Node waits once more: a stalled reader is disconnected after a minute. */
   stallMs: 30_000,
+  /** For all bytes of an answer, once its last one was written. A reader that took one now and then would keep it in memory. */
+  takeMs: 60_000,
 };
 
 /**
  * The public HTTP server. Requests that Node itself rejects get an error body like all others, and slow senders and readers
- * are disconnected, a reader when it takes none of the waiting bytes for `stallMs`. A stream without waiting bytes may be idle.
+ * are disconnected: a reader when it takes none of the waiting bytes for `stallMs`, or not all of an answer that has ended in `takeMs`. A
+ * stream without waiting bytes may be idle.
  * @param options.isSecure whether every caller is known to come by https; what else says so is in a head that was rejected.
  * @param options.refused sees each request that Node itself rejects. Callers decide how often that is.
  */
@@ -55,7 +58,7 @@ export function createHttpServer(
       requireHostHeader: false, // Checked by rejectUnsafeHeaders: Node would answer without a body.
     },
     oneAtATime((request, response) => {
-      disconnectStalled(response, limits.stallMs);
+      disconnectSlowReader(response, limits);
       listener(request, response);
     }),
   );
@@ -88,9 +91,13 @@ function makesRoom(server: Server): () => void {
   };
 }
 
-function disconnectStalled(response: ServerResponse, stallMs: number): void {
+function disconnectSlowReader(response: ServerResponse, { stallMs, takeMs }: typeof clientLimits): void {
   response.setTimeout(stallMs, () => {
     if (response.socket?.writableLength) response.destroy();
+  });
+  response.once("prefinish", () => {
+    const timer = setTimeout(() => response.destroy(), takeMs).unref();
+    response.once("close", () => clearTimeout(timer));
   });
 }
 

@@ -14,7 +14,7 @@ import { sendRaw } from "../harness/clients/raw-http.ts";
 
 /** Clients that send or read too slowly, at the API's HTTP server with shorter time limits. */
 
-const limits = { headMs: 300, requestMs: 400, checkIntervalMs: 50, stallMs: 1_000 };
+const limits = { headMs: 300, requestMs: 400, checkIntervalMs: 50, stallMs: 1_000, takeMs: 600_000 };
 // More than the socket buffers of both ends.
 const large = Buffer.alloc(32 * 1024 * 1024, "a");
 
@@ -107,6 +107,19 @@ describe.concurrent("slow clients", () => {
     // A reader that a busy machine has paused did not keep reading.
     while (read.longestPauseMs > limits.stallMs / 2) read = await readSlowly();
     expect(read.length).toBeGreaterThan(large.length);
+  });
+
+  test("a reader that takes a little now and then is disconnected once it has had its time for the answer", async () => {
+    const { promise: closed, resolve } = Promise.withResolvers<ServerResponse>();
+    const port = await serve((_request, response) => response.once("close", () => resolve(response)).end(large), {
+      ...limits,
+      takeMs: 500,
+    });
+    const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+    closings.push(() => socket.destroy());
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    for await (const _ of socket.iterator({ destroyOnReturn: false })) await sleep(limits.stallMs / 10);
+    expect(await closed).toMatchObject({ writableEnded: true, writableFinished: false });
   });
 
   test("an answer may come late, and an event stream may pause, for longer than the limit of readers", async () => {
