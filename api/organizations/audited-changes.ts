@@ -69,7 +69,7 @@ export async function revokeFamilyRecorded(
 /**
  * Changes limits. Where limits of a token are lowered, those of the tokens that it made come down with them.
  * @returns those after the change; undefined if the organization or the token does not exist.
- * @throws {LimitsTooHigh} if a token would get more than its parent has, or than the token that changes it.
+ * @throws {LimitsTooHigh} if a token would get more than its parent has, or if a session would raise a limit above that of its token.
  * @throws {DayLimitRequired} if the token of a door would lose its daily limit.
  */
 export async function changeLimitsRecorded(
@@ -81,6 +81,7 @@ export async function changeLimitsRecorded(
   if (owner === "token") await refuseLimits(transaction, change.actor, id, wanted);
   const limits = await changeLimits(transaction, owner, id, wanted);
   if (!limits) return undefined;
+  if (owner === "organization") await refuseExcesses(transaction, limits.before, wanted, ownTokensOf(change.actor));
   await recordLimits(transaction, change, limits, owner === "token" ? id : undefined);
   if (owner === "token") await lowerDescendants(transaction, change, id, limits.after);
   return limits.after;
@@ -91,10 +92,22 @@ async function refuseLimits(transaction: Querying, actor: Actor, id: string, wan
   const token = await readFamilyMember(transaction, id, "any");
   if (!token) return;
   if (token.scopes.includes("door") && wanted.dayMils === null) throw new DayLimitRequired();
-  const bounding = [token.parentId, actor.kind === "account" ? actor.tokenId : null].filter((bound) => bound !== null);
-  for (const boundId of new Set(bounding)) {
+  const parents = token.parentId === null ? [] : [token.parentId];
+  await refuseExcesses(transaction, token, wanted, [...new Set([...parents, ...ownTokensOf(actor)])]);
+}
+
+/** The token of the session that makes a change; none for an operator. */
+const ownTokensOf = (actor: Actor) => (actor.kind === "account" ? [actor.tokenId] : []);
+
+async function refuseExcesses(
+  transaction: Querying,
+  current: Parameters<typeof excessesOf>[0],
+  wanted: LimitChange,
+  boundIds: readonly string[],
+): Promise<void> {
+  for (const boundId of boundIds) {
     const bound = await readFamilyMember(transaction, boundId, "any");
-    const excesses = bound ? excessesOf(token, wanted, bound) : [];
+    const excesses = bound ? excessesOf(current, wanted, bound) : [];
     if (excesses.length > 0) throw new LimitsTooHigh(excesses);
   }
 }

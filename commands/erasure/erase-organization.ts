@@ -137,6 +137,7 @@ export async function eraseFromRedis(
     `pages:${organizationId}`,
     `pages:tokens:${organizationId}`,
     `sign-ins:${organizationId}`,
+    `sign-ins:${organizationId}:search`,
     ...tokens.flatMap(({ tokenId }) => [
       `sign-ins:${tokenId}`,
       `${keys.unpaid}:${tokenId}`,

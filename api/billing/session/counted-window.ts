@@ -28,6 +28,10 @@ export class CountedWindow {
   }
 }
 
+/** What a window counts a signed-in caller by. Sessions that only search share another one: they must not lock the payer out. */
+export const windowNameOf = (caller: Caller) =>
+  onlyTokenOf(caller) ? `${caller.organizationId}:search` : caller.organizationId;
+
 const pageWindowSeconds = 60;
 
 /** Of page views, exports, forms and the like. */
@@ -37,8 +41,7 @@ export const ofSuggestions = { keyPrefix: "pages:suggestions:", requestsMax: 300
 
 /**
  * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
- * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it. Sessions
- * that only search share another window, for the same reason.
+ * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it.
  */
 export class PageWindow {
   readonly #window: CountedWindow;
@@ -51,8 +54,7 @@ export class PageWindow {
 
   /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
   async take(caller: Caller): Promise<void> {
-    const { organizationId } = caller;
-    const retryAfterMs = await this.#window.take(onlyTokenOf(caller) ? `${organizationId}:search` : organizationId);
+    const retryAfterMs = await this.#window.take(windowNameOf(caller));
     if (retryAfterMs === undefined) return;
     throw new CallerError("rate_limited", {
       reason: "pages",

@@ -10,7 +10,7 @@ import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../tokens/tokens.ts";
 import { narrowPage } from "../frame/account-frame.ts";
-import { CountedWindow, type PageWindow } from "./counted-window.ts";
+import { CountedWindow, type PageWindow, windowNameOf } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";
 import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
 import { redeemSignInCode, signInCodeMinutes } from "./sign-in-codes.ts";
@@ -65,7 +65,7 @@ export function handleSignIn(parts: {
     await pageWindow.take(caller);
     // A token beyond its own limit does not use up its organization's.
     const overTokenMs = await ofToken.take(caller.tokenId);
-    const overMs = overTokenMs ?? (await ofOrganization.take(caller.organizationId));
+    const overMs = overTokenMs ?? (await ofOrganization.take(windowNameOf(caller)));
     if (overMs !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", Math.ceil(overMs / 1_000));

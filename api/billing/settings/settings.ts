@@ -13,6 +13,7 @@ import {
 import { readKeptDays, setKeptDays } from "../../../shared/credits/kept-answers.ts";
 import { changeLimitsRecorded, testWebhook } from "../../organizations/audited-changes.ts";
 import { readOwnLimits } from "../../organizations/limits.ts";
+import { LimitsTooHigh } from "../../tokens/token-family.ts";
 import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
 import {
   type AccountHandlers,
@@ -21,7 +22,7 @@ import {
   leadTo,
   type PageRequest,
 } from "../frame/account-handlers.ts";
-import { limitsSection, readLimitChange } from "./limits.ts";
+import { limitProblems, limitsSection, readLimitChange } from "./limits.ts";
 import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { dayOf, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -105,9 +106,14 @@ export function handleLimitsForm(parts: SettingsParts) {
     const { change, problems } = readLimitChange(asked.form);
     if (Object.keys(problems).length > 0) return refuse(parts, asked, problems);
     const owner = { owner: "organization", id: asked.caller.organizationId } as const;
-    await changeAccount(parts.database, asked, (transaction, changer) =>
-      changeLimitsRecorded(transaction, changer, owner, change),
-    );
+    try {
+      await changeAccount(parts.database, asked, (transaction, changer) =>
+        changeLimitsRecorded(transaction, changer, owner, change),
+      );
+    } catch (error) {
+      if (!(error instanceof LimitsTooHigh)) throw error;
+      return refuse(parts, asked, limitProblems(error.excesses, asked.caller.tokenId));
+    }
     await parts.announce();
     leadBack(asked, "limits");
   };

@@ -215,6 +215,19 @@ test("limits hold for searches, are shown with what was spent, and are removed b
   }
 });
 
+test("a session raises no limit of its organization above that of its own token, and may lower it", async () => {
+  const { organizationId } = await service.organization();
+  const visitor = await signIn(service, await issue(organizationId, { scopes: ["billing"], dayMils: 1_000 }));
+  const set = (day: string) =>
+    visitor.post("/billing/settings/limits", { organization: organizationId, day, month: "9" });
+  expect((await set("5")).status).toBe(303); // It had none.
+  for (const day of ["", "6"]) {
+    const refused = await set(day);
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("the limit of your current token")]);
+  }
+  expect((await set("4")).status).toBe(303);
+});
+
 test("a limit that a person leaves as it is shown keeps what another page has set since", async () => {
   const organization = await service.organization();
   const { organizationId, tokenId } = organization;
