@@ -1,22 +1,15 @@
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { headerScopes, publishIdentityChange, type Scope } from "../../shared/organizations/organizations.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { forgetSignIns, type LiveEvent, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
-import { Service } from "../harness/processes/service.ts";
+import { startStripeService } from "../harness/processes/stripe-stack.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 
 /** What a token may do, at every door of the API. */
 
-const stub = await StripeStub.start();
-const environment = { ...stub.environment, PUBLIC_URL: "http://localhost:3000" };
-const service = await Service.start({ workers: 0, environment });
+const { stub, service } = await startStripeService({ workers: 0, settings: { PUBLIC_URL: "http://localhost:3000" } });
 beforeEach(() => forgetSignIns(service));
-afterAll(async () => {
-  await service.stop();
-  await stub.close();
-});
 
 const without = (missing: Scope) => headerScopes.filter((scope) => scope !== missing);
 const organizationWithout = (missing: Scope) =>

@@ -1,20 +1,18 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { ownForm, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { Service } from "../harness/processes/service.ts";
+import { startStripeService } from "../harness/processes/stripe-stack.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { eventOf, StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { eventOf } from "../harness/stubs/stripe-stub.ts";
 
 /** The audit trail: who did what, and that nothing is done without its entry. `golden.test.ts` has what each command records. */
 
-const stripe = await StripeStub.start();
-const service = await Service.start({ workers: 0, environment: { ...stripe.environment, TRUSTED_PROXIES: "1" } });
+const { stub, service } = await startStripeService({ workers: 0, settings: { TRUSTED_PROXIES: "1" } });
 const operator = new Operator(service, { OPERATOR_NAME: "ada" });
-afterAll(() => Promise.all([service.stop(), stripe.close()]));
 
 /** The terms of a plan, as options of `plan set`. */
 const terms = ["--price", "17", "--limit", "1", "--window", "1", "--concurrency", "1"];
@@ -158,7 +156,7 @@ test("a session that many requests end at once has one entry of its end", async 
 
 test("a payment that Stripe reports is recorded once, with the id of its event", async () => {
   const { organizationId } = await service.organization({ plan: "free", creditMils: 0 });
-  const event = eventOf(stripe.paid(organizationId, 1_000));
+  const event = eventOf(stub.paid(organizationId, 1_000));
   for (const attempt of [1, 2])
     expect([attempt, await sendEvent(service, event)]).toMatchObject([attempt, acknowledged]);
   expect(await entries("--org", organizationId)).toMatchObject([

@@ -1,20 +1,14 @@
-import { afterAll, afterEach, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { Service } from "../harness/processes/service.ts";
-import { disconnect, refusal, stripeKey, StripeStub } from "../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../harness/processes/stripe-stack.ts";
+import { disconnect, refusal, stripeKey } from "../harness/stubs/stripe-stub.ts";
 
-const stub = await StripeStub.start();
-const service = await Service.start({ workers: 0, environment: stub.environment });
+const { stub, service } = await startStripeService({ workers: 0 });
 const operator = new Operator(service, stub.environment);
 afterEach(() => {
   stub.sessions.length = 0;
-});
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
 });
 
 const nothing = {

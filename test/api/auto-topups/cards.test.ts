@@ -1,27 +1,16 @@
-import { afterAll, beforeEach, expect, test } from "vitest";
-import { freePort } from "../../../local/ports.ts";
+import { beforeEach, expect, test } from "vitest";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { eventOf, disconnect, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, disconnect } from "../../harness/stubs/stripe-stub.ts";
 
 /** What a payer sets on the page of payments: the card, when and how much, on and off. */
 
-const port = String(await freePort());
-const url = `http://127.0.0.1:${port}`;
-const stub = await StripeStub.start();
-const service = await Service.start({
-  workers: 0,
-  environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url },
-});
+const { stub, service, url } = await startStripeService({ workers: 0, ownPort: true });
 beforeEach(() => {
   stub.away = undefined;
-});
-afterAll(async () => {
-  await service.stop();
-  await stub.close();
 });
 
 /** Waits until Stripe has only these cards of a customer. */

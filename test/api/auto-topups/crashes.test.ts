@@ -1,20 +1,14 @@
-import { afterAll, afterEach, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { endPauses, paymentsOf, payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { hang, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { hang } from "../../harness/stubs/stripe-stub.ts";
 
 /** An API that is killed between any two steps of a payment: the next one charges once, and credits once. */
 
-const stub = await StripeStub.start();
-const service = await Service.start({ apis: 0, workers: 0, environment: stub.environment });
+const { stub, service } = await startStripeService({ apis: 0, workers: 0 });
 afterEach(async () => {
   stub.away = undefined;
   for (const api of service.apis.splice(0)) await api.destroy();
-});
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
 });
 
 /** The environment of an API that kills itself when it is about to send this to Postgres or Redis. */

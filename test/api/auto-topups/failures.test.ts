@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { newId } from "../../../shared/ids.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
@@ -9,20 +9,14 @@ import {
   paymentsOf,
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import { eventOf, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, refusal } from "../../harness/stubs/stripe-stub.ts";
 
 /** Cards that are declined: attempts come to an end, and the payer learns why. */
 
-const stub = await StripeStub.start();
-const service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
+const { stub, service } = await startStripeService({ settings: { WEBHOOK_TARGETS: "any" } });
 
 /** Waits until so many payments of an organization have ended without success. */
 const untilFailed = (organizationId: string, count: number) =>

@@ -1,20 +1,14 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { endPauses, payerWithCard, paymentsOf, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 
 /** From a balance below the threshold to the credit that a saved card paid. */
 
-const stub = await StripeStub.start();
-const service = await Service.start({ environment: stub.environment });
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
+const { stub, service } = await startStripeService();
 
 test("a search that takes the balance below the threshold leads to one payment by the saved card, and its credit", async () => {
   const payer = await payerWithCard(service, stub, { creditMils: 5_004 });

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import {
   endPauses,
   paymentsOf,
@@ -7,20 +7,14 @@ import {
   payerWithWebhook,
   topupsOf,
 } from "../../harness/fixtures/auto-topup-payer.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { disconnect, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { disconnect, refusal } from "../../harness/stubs/stripe-stub.ts";
 
 /** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
 
-const stub = await StripeStub.start();
-const service = await Service.start({ environment: { ...stub.environment, WEBHOOK_TARGETS: "any" } });
+const { stub, service } = await startStripeService({ settings: { WEBHOOK_TARGETS: "any" } });
 beforeEach(() => {
   stub.away = undefined;
-});
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
 });
 
 const callsFor = (paymentId: string) => stub.calls.filter(({ idempotencyKey }) => idempotencyKey === paymentId).length;

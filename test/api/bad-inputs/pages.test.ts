@@ -1,20 +1,16 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
 import { accountRoutes } from "../../harness/fixtures/account-routes.ts";
 import { badTexts, distorted, noUuid, unknownRequestId } from "../../harness/fixtures/bad-inputs.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
-import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 
 /** Inputs to every page of the account, the playground and Stripe's webhook that no form of ours and no Stripe sends. */
 
-const stub = await StripeStub.start();
-const service = await Service.start({ environment: stub.environment });
-afterAll(async () => {
-  await service.stop();
-  await stub.close();
-});
+const { stub, service } = await startStripeService();
 
 const queryFields =
   "show find token from to before measure range topup done saved revoked month keyword location language device depth code".split(

@@ -1,27 +1,16 @@
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { freePort } from "../../../local/ports.ts";
 import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { eventOf, refusal, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, refusal } from "../../harness/stubs/stripe-stub.ts";
 
 /** What was paid, with Stripe's receipts, and the statements of months. */
 
-const port = String(await freePort());
-const url = `http://127.0.0.1:${port}`;
-const stub = await StripeStub.start();
-const service = await Service.start({
-  workers: 0,
-  environment: { ...stub.environment, API_PORT: port, PUBLIC_URL: url },
-});
+const { stub, service } = await startStripeService({ workers: 0, ownPort: true });
 beforeEach(() => forgetSignIns(service));
-afterAll(async () => {
-  await service.stop();
-  await stub.close();
-});
 
 async function signedIn() {
   const { organizationId, token } = await service.organization({ creditMils: 0 });

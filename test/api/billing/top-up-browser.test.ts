@@ -1,34 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { freePort } from "../../../local/ports.ts";
+import { beforeEach, describe, expect, test } from "vitest";
 import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 
 /** A payer on the way to Stripe and back. */
 
 const checkoutOrigin = "https://checkout.stripe.com";
 
-let stub: StripeStub;
-let service: Service;
-let url: string;
-
-beforeAll(async () => {
-  const port = String(await freePort());
-  url = `http://127.0.0.1:${port}`;
-  stub = await StripeStub.start();
-  const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
-  service = await Service.start({ workers: 0, environment });
-});
+const { stub, service, url } = await startStripeService({ workers: 0, ownPort: true });
 beforeEach(() => forgetSignIns(service));
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   test("a session cookie that was planted for the payment's path begins no payment", async () => {

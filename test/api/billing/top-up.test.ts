@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { freePort } from "../../../local/ports.ts";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { forgetSignIns, ownForm, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import { type Organization, Service } from "../../harness/processes/service.ts";
-import { eventOf, refusal, stripeKey, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import type { Organization } from "../../harness/processes/service.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf, refusal, stripeKey } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
 /** A top-up from the billing page to Stripe and back. */
 
 const checkoutOrigin = "https://checkout.stripe.com";
 
-const port = String(await freePort());
-const url = `http://127.0.0.1:${port}`;
-const stub = await StripeStub.start();
-const environment = { ...stub.environment, API_PORT: port, PUBLIC_URL: url };
-const service = await Service.start({ workers: 0, environment });
+const { stub, service, url } = await startStripeService({ workers: 0, ownPort: true });
 beforeEach(() => forgetSignIns(service));
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
 
 async function signedIn() {
   const organization = await service.organization({ creditMils: 0 });

@@ -1,11 +1,11 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { eventOf, signatureOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf, signatureOf } from "../../harness/stubs/stripe-stub.ts";
 import {
   acknowledged,
   countOutcomes,
@@ -15,13 +15,7 @@ import {
   unsigned,
 } from "../../harness/clients/topups.ts";
 
-const stub = await StripeStub.start();
-const service = await Service.start({ workers: 0, environment: stub.environment });
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
+const { stub, service } = await startStripeService({ workers: 0 });
 
 const send = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
 const count = (action: () => Promise<unknown>) => countOutcomes(service, action);

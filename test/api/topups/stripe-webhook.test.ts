@@ -1,16 +1,10 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Operator } from "../../harness/processes/operator.ts";
-import { Service } from "../../harness/processes/service.ts";
-import { eventOf, StripeStub } from "../../harness/stubs/stripe-stub.ts";
+import { startStripeService } from "../../harness/processes/stripe-stack.ts";
+import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, countOutcomes, type EventDelivery, sendEvent } from "../../harness/clients/topups.ts";
 
-const stub = await StripeStub.start();
-const service = await Service.start({ apis: 2, workers: 1, environment: stub.environment });
-afterAll(async () => {
-  expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await stub.close();
-});
+const { stub, service } = await startStripeService({ apis: 2 });
 
 const send = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
 const count = (action: () => Promise<unknown>) => countOutcomes(service, action);
