@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { createProcessLogin } from "../../../shared/database/process-login.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
+import { asOwner } from "./as-owner.ts";
 
 // Any number, the same in all workers: the first makes the template, the others wait for it.
 const templateLock = 3_141_592;
@@ -18,12 +19,12 @@ export interface FreshDatabase {
 /** A new database with all migrations applied: a copy of a template that is migrated once per server. */
 export async function freshDatabaseIn(postgresUrl: string): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
-  await withClient(postgresUrl, async (client) => {
+  await asOwner(postgresUrl, async (client) => {
     await ensureTemplate(client, postgresUrl);
     await client.query(`create database ${name} template ${templateName}`);
   });
   const drop = () =>
-    withClient(postgresUrl, async (client) => void (await client.query(`drop database ${name} with (force)`)));
+    asOwner(postgresUrl, async (client) => void (await client.query(`drop database ${name} with (force)`)));
   return { url: urlOf(postgresUrl, name), drop };
 }
 
@@ -40,16 +41,6 @@ async function ensureTemplate(client: Client, postgresUrl: string): Promise<void
     await client.query(`alter database ${unfinishedName} rename to ${templateName}`);
   } finally {
     await client.query("select pg_advisory_unlock($1)", [templateLock]);
-  }
-}
-
-async function withClient(url: string, use: (client: Client) => Promise<void>): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    await use(client);
-  } finally {
-    await client.end();
   }
 }
 
