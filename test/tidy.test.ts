@@ -119,7 +119,6 @@ test("settings are read in one place", () => {
     "test/harness/clients/chromium.ts": "where the browser is that tests start",
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
-    "test/harness/processes/service.ts": "the path, for the processes that it starts",
     "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
     "test/clients/python.test.ts": "the path, on which it finds Python",
     "test/local/start.test.ts": "the path, on which it finds a Redis",

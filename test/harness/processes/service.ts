@@ -17,6 +17,7 @@ import { seesWorkers } from "../assertions/metrics.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
+import { environmentFor } from "./supervised-process.ts";
 import { openPatiently } from "../servers/open-database.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
 import { eventually } from "../assertions/eventually.ts";
@@ -83,16 +84,7 @@ export class Service {
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
     const { processDatabaseUrl: url } = this;
     this.database = openPatiently({ url, sizeMax: 3, log, shutdown: this.#shutdown });
-    this.#environment = {
-      PATH: process.env.PATH ?? "",
-      DATABASE_URL: url,
-      REDIS_URL: parts.redisServer.url,
-      SERP_PROVIDERS: "sandbox",
-      API_PORT: "0",
-      API_OPS_PORT: "0",
-      WORKER_OPS_PORT: "0",
-      ...parts.environment,
-    };
+    this.#environment = environmentFor({ databaseUrl: url, redisUrl: parts.redisServer.url }, parts.environment);
   }
 
   /** Opens servers, or uses the given ones, and starts the processes. Resolves when every process is ready. */
