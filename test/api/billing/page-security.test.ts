@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, signedIn } from "../../harness/clients/page-visitor.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
@@ -12,11 +12,6 @@ afterAll(() => service.stop());
 
 const own = 0;
 const behindHttps = 1;
-
-async function signedIn(api = own) {
-  const organization = await service.organization();
-  return { organization, visitor: await signIn(service, organization, { api }) };
-}
 
 const isAccount = (text: string) => text.includes('action="/billing/sign-out"');
 
@@ -37,23 +32,23 @@ function expectPage({ headers }: Answer) {
 }
 
 test("every page, including errors, has the security headers and is never cached", async () => {
-  const { visitor } = await signedIn();
+  const { person } = await signedIn(service);
   const stranger = new PageVisitor(service);
   const pages = [
-    [200, await visitor.get("/billing")],
-    [200, await visitor.get("/billing/searches")],
+    [200, await person.get("/billing")],
+    [200, await person.get("/billing/searches")],
     [200, await stranger.get("/billing")],
     [401, await stranger.signIn("x")],
     [401, await stranger.get("/billing/searches.csv")],
-    [404, await visitor.get("/billing/nothing")],
-    [404, await visitor.get("/billing/%E0%A4%A")],
-    [404, await visitor.get("/billing/searches?show=everything")],
-    [404, await visitor.get("/billing/searches?before=0")],
-    [404, await visitor.get("/billing/searches?before=99999999999999999")],
-    [404, await visitor.get("/billing/")],
-    [404, await visitor.post("/billing/topup", { mils: "5000" })],
-    [405, await visitor.get("/billing/sign-in")],
-    [405, await visitor.post("/billing", {})],
+    [404, await person.get("/billing/nothing")],
+    [404, await person.get("/billing/%E0%A4%A")],
+    [404, await person.get("/billing/searches?show=everything")],
+    [404, await person.get("/billing/searches?before=0")],
+    [404, await person.get("/billing/searches?before=99999999999999999")],
+    [404, await person.get("/billing/")],
+    [404, await person.post("/billing/topup", { mils: "5000" })],
+    [405, await person.get("/billing/sign-in")],
+    [405, await person.post("/billing", {})],
   ] as const;
   for (const [status, page] of pages) {
     expect(page.status).toBe(status);
@@ -146,24 +141,24 @@ const foreign = [
 ];
 
 test.each(foreign)("a form sent by $title does nothing", async ({ headers }) => {
-  const { organization, visitor } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const url = service.apis[own]?.url ?? "";
   const sent = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.replace("OWN", url)]));
   for (const path of ["/billing/sign-out", "/billing/sign-in"]) {
-    const answer = await visitor.post(path, { token: organization.token }, sent);
+    const answer = await person.post(path, { token: organization.token }, sent);
     expect(answer.status).toBe(400);
     expectPage(answer);
     expect(answer.headers.get("set-cookie")).toBeNull();
   }
-  expect(isAccount((await visitor.get("/billing")).text)).toBe(true);
+  expect(isAccount((await person.get("/billing")).text)).toBe(true);
 });
 
 test("a form of our own is accepted from a browser that sends only Origin, our own or the public one", async () => {
-  const { visitor } = await signedIn();
-  expect(await visitor.post("/billing/sign-out", {}, { origin: service.apis[own]?.url ?? "" })).toMatchObject({
+  const { person } = await signedIn(service);
+  expect(await person.post("/billing/sign-out", {}, { origin: service.apis[own]?.url ?? "" })).toMatchObject({
     status: 303,
   });
-  const other = (await signedIn(behindHttps)).visitor;
+  const other = (await signedIn(service, {}, { api: behindHttps })).person;
   expect(await other.post("/billing/sign-out", {}, { origin: "https://evil.example" })).toMatchObject({ status: 400 });
   expect(await other.post("/billing/sign-out", {}, { origin: "https://search.example" })).toMatchObject({
     status: 303,
@@ -200,8 +195,8 @@ test("a cache keeps the text for models only if its addresses are the operator's
 });
 
 test("with PUBLIC_URL and without payments the page names the operator, and does not link to itself", async () => {
-  const { organization, visitor } = await signedIn(behindHttps);
-  const { text } = await visitor.get("/billing");
+  const { organization, person } = await signedIn(service, {}, { api: behindHttps });
+  const { text } = await person.get("/billing");
   expect(text).toContain(`give your organization ID: <code>${organization.organizationId}</code>`);
   expect(text).not.toContain("https://search.example/billing");
 });
@@ -210,8 +205,8 @@ test("after a link from another site the page reloads itself once, so that the b
   const abroad = { "sec-fetch-site": "cross-site" };
   const bridge = await service.send("/billing?topup=paid", { headers: abroad });
   expect(bridge.headers.get("refresh")).toBe("0; url=/billing?topup=paid");
-  const { visitor } = await signedIn();
-  expect((await visitor.get("/billing", abroad)).headers.get("refresh")).toBeNull();
+  const { person } = await signedIn(service);
+  expect((await person.get("/billing", abroad)).headers.get("refresh")).toBeNull();
   const arrived = { "sec-fetch-site": "same-origin" };
   expect((await service.send("/billing?topup=paid", { headers: arrived })).headers.get("refresh")).toBeNull();
 });

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { forgetSignIns, ownForm, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, ownForm, PageVisitor, signedIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf, refusal, stripeKey } from "../../harness/stubs/stripe-stub.ts";
@@ -12,16 +12,11 @@ const checkoutOrigin = "https://checkout.stripe.com";
 const { stub, service, url } = await startStripeService({ workers: 0, ownPort: true });
 beforeEach(() => forgetSignIns(service));
 
-async function signedIn() {
-  const organization = await service.organization({ creditMils: 0 });
-  return { organization, person: await signIn(service, organization) };
-}
-
 const pay = (person: PageVisitor, { organizationId }: Organization, mils: string) =>
   person.post("/billing/topup", { organization: organizationId, mils });
 
 test("an amount on offer leads to its payment page, for this organization and with the way back", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const { text, headers } = await person.get("/billing");
   for (const mils of ["10000", "25000", "100000"]) expect(text).toContain(`name="mils" value="${mils}"`);
   expect(headers.get("content-security-policy")).toContain(`form-action 'self' ${checkoutOrigin};`);
@@ -48,7 +43,7 @@ beforeAll(async () => {
 });
 
 test("with a custom checkout domain, forms may lead to that domain alone", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const toStripe = await person.get("/billing");
   person.api = 1;
   const toOwn = await person.get("/billing");
@@ -65,7 +60,7 @@ test("with a custom checkout domain, forms may lead to that domain alone", async
 });
 
 test.each(offers)("with %s USD on offer, one amount is preselected", async (usd) => {
-  const { person } = await signedIn();
+  const { person } = await signedIn(service);
   person.api = offers.indexOf(usd);
   const { text } = await person.get("/billing");
   const amounts = [...text.matchAll(/name="mils" value="(\d+)" required( checked)?>/g)];
@@ -80,7 +75,7 @@ test.each([
   { title: "no number", fields: { mils: "25000 x" }, says: "This amount is no longer offered" },
   { title: "a form of another site", fields: { mils: "25000" }, headers: foreign, says: "No payment was started" },
 ])("$title starts no payment, and the page says so", async ({ fields, headers = ownForm, says }) => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const before = stub.calls.length;
   const sent = { organization: organization.organizationId, ...fields };
   const { status, text } = await person.post("/billing/topup", sent, headers);
@@ -89,8 +84,8 @@ test.each([
 });
 
 test("a form that was opened for another organization begins no payment, and the page says so", async () => {
-  const { organization, person } = await signedIn();
-  const attacker = await signedIn();
+  const { organization, person } = await signedIn(service);
+  const attacker = await signedIn(service);
   const before = stub.calls.length;
   // The page was opened in the own session. Then a cookie of the attacker's took its place.
   person.cookie = attacker.person.cookie;
@@ -106,7 +101,7 @@ test("a form that was opened for another organization begins no payment, and the
 });
 
 test("no field and no address of a form makes a payment credit another organization", async () => {
-  const [{ organization, person }, { organization: other }] = [await signedIn(), await signedIn()];
+  const [{ organization, person }, { organization: other }] = [await signedIn(service), await signedIn(service)];
   const id = other.organizationId;
   const names = ["client_reference_id", "metadata[serpmill_organization]", "organization[]", "Organization"];
   const fields = Object.fromEntries(names.map((name) => [name, id]));
@@ -123,7 +118,7 @@ test("without a session no payment begins", async () => {
 });
 
 test("if Stripe is down, the page says that no payment was begun, and waits for the person's choice", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const down = refusal(500, "api_error", stripeKey);
   stub.faults.push(down, down);
   const { status, text, headers } = await pay(person, organization, "10000");
@@ -135,14 +130,14 @@ test("if Stripe is down, the page says that no payment was begun, and waits for 
 });
 
 test("back from Stripe's page the person reads what is known, and nothing for another address", async () => {
-  const { person } = await signedIn();
+  const { person } = await signedIn(service);
   expect((await person.get("/billing?topup=paid")).text).toContain("once Stripe confirms it");
   expect((await person.get("/billing?topup=cancelled")).text).toContain("before the payment");
   expect((await person.get("/billing?topup=other")).text).not.toContain("Stripe sent you back");
 });
 
 test("back from Stripe's page the person reads that the payment has arrived once it has, and no other organization does", async () => {
-  const [{ organization, person }, other] = [await signedIn(), await signedIn()];
+  const [{ organization, person }, other] = [await signedIn(service), await signedIn(service)];
   await pay(person, organization, "25000");
   const { id } = stub.sessions.at(-1) ?? {};
   const back = `/billing?topup=paid&payment=${id}`;

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { forgetSignIns, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Organization, Service } from "../../harness/processes/service.ts";
+import { forgetSignIns, PageVisitor, signedIn } from "../../harness/clients/page-visitor.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The playground: a search in a form, paid for as any other. */
@@ -11,16 +11,11 @@ afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
 });
 
-async function signedIn(options: Parameters<Service["organization"]>[0] = {}) {
-  const organization = await service.organization({ creditMils: 100, ...options });
-  return { organization, person: await signIn(service, organization) };
-}
-
 const search = (person: PageVisitor, { organizationId }: Organization, fields: Record<string, string>) =>
   person.post("/playground/search", { organization: organizationId, key: "form-1", ...fields });
 
 test("the form shows the price and the code, and needs a session", async () => {
-  const { person } = await signedIn();
+  const { person } = await signedIn(service);
   const page = await person.get("/playground?keyword=it%27s");
   expect(page.status).toBe(200);
   expect(page.text).toContain("$0.005");
@@ -31,13 +26,13 @@ test("the form shows the price and the code, and needs a session", async () => {
 });
 
 test("the address of a search's page, opened without its form, leads to the form", async () => {
-  const { person } = await signedIn();
+  const { person } = await signedIn(service);
   const { status, headers } = await person.get("/playground/search");
   expect([status, headers.get("location")]).toEqual([303, "/playground"]);
 });
 
 test("a form that is sent twice, as by a reload or a double click, pays once; another query under its key pays again", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const pages = await Promise.all([1, 2].map(() => search(person, organization, { keyword: "coffee" })));
   pages.push(await search(person, organization, { keyword: "coffee" }));
   for (const page of pages) {
@@ -51,21 +46,21 @@ test("a form that is sent twice, as by a reload or a double click, pays once; an
 });
 
 test("an error is shown as the API sends it, keeps the form, and costs nothing", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const refused = await search(person, organization, { keyword: "<b>", location: "Springfield" });
   expect(refused.status).toBe(400);
   expect(refused.text).toContain("bad_request");
   expect(refused.text).toContain('value="&lt;b&gt;"');
   expect((await search(person, organization, { keyword: "sandbox:error" })).status).toBe(502);
   expect(await service.chargesOf(organization)).toEqual([{ kind: "refund", mils: 0 }]);
-  const poor = await signedIn({ creditMils: 3 });
+  const poor = await signedIn(service, { creditMils: 3 });
   expect((await search(poor.person, poor.organization, { keyword: "a" })).status).toBe(402);
-  const reader = await signedIn({ scopes: ["billing"] });
+  const reader = await signedIn(service, { scopes: ["billing"] });
   expect((await search(reader.person, reader.organization, { keyword: "a" })).status).toBe(401);
 });
 
 test("a form of another site, or for another organization, runs no search", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const fields = { organization: organization.organizationId, key: "form-1", keyword: "a" };
   expect((await person.post("/playground/search", fields, { "sec-fetch-site": "cross-site" })).status).toBe(400);
   expect((await person.post("/playground/search", { ...fields, organization: "org_other" })).status).toBe(400);
@@ -73,7 +68,7 @@ test("a form of another site, or for another organization, runs no search", asyn
 });
 
 test("the form lists what its session searched, and only that, with links to each search and back into the form", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   const fields = {
     keyword: "coffee & tea",
     location: "Munich, Germany",
@@ -98,7 +93,7 @@ test("the form lists what its session searched, and only that, with links to eac
 });
 
 test("a session's list has its ten newest searches", async () => {
-  const { organization, person } = await signedIn();
+  const { organization, person } = await signedIn(service);
   for (let n = 1; n <= 11; n += 1) await search(person, organization, { keyword: `search ${n}` });
   const { text } = await person.get("/playground");
   expect(new Set(text.match(/\/billing\/searches\/req_\w+/g)).size).toBe(10);

@@ -81,6 +81,16 @@ export async function signIn(
   return visitor;
 }
 
+/** A visitor who is signed in for a new organization of its own, with these terms. */
+export async function signedIn(
+  service: Service,
+  terms?: Parameters<Service["organization"]>[0],
+  to?: Parameters<typeof signIn>[2],
+) {
+  const organization = await service.organization(terms);
+  return { organization, person: await signIn(service, organization, to) };
+}
+
 /** Resets the limit of ten sign-ins a minute: all sign-ins of a test come from one address. */
 export async function forgetSignIns({ redis }: Service): Promise<void> {
   await redis.del(...(await redis.keys("sign-ins:*")), "none");
