@@ -2,19 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { contestantNames, processKinds } from "./contestants/contestant.ts";
+import { loadResultSchema } from "./load/load.ts";
 
 const byProcess = z.partialRecord(z.enum(processKinds), z.number());
 
 /** One measurement. Figures that the system or the server does not report are absent. "Per search" means per answer. */
-const roundSchema = z.object({
-  answered: z.int(),
-  searchesPerSecond: z.number(),
-  refusedPerSecond: z.number().optional(),
-  refusedP99Ms: z.number().optional(),
-  p50Ms: z.number(),
-  p99Ms: z.number(),
-  maxMs: z.number(),
-  sentLateP99Ms: z.number().optional(),
+const roundSchema = loadResultSchema.omit({ failed: true, firstFailure: true }).extend({
   /** CPU per search, of all processes of a kind together. */
   cpuUs: byProcess,
   /** Memory at the end, of all processes of a kind together. */
