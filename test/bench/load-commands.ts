@@ -17,8 +17,6 @@ export interface LoadOptions {
   yardstick?: string;
   /** The file to which to write the results. */
   json?: string;
-  /** A file of earlier results to compare with. */
-  against?: string;
 }
 
 /** The output of a command: `print` for results, `say` for progress. */
@@ -69,17 +67,14 @@ export const compare = (before: string, after: string): string =>
   compareResults(readResults(before), readResults(after));
 
 async function measure(
-  { seconds, json, against, yardstick }: LoadOptions,
+  { seconds, json, yardstick }: LoadOptions,
   { print }: Output,
   command: { measured: () => Promise<Measured[]>; report: (measured: readonly Measured[]) => string },
 ): Promise<Measured[]> {
   // First, so that a missing file fails before the long work.
   if (yardstick !== undefined) checkYardstick(yardstick);
-  const earlier = against === undefined ? undefined : readResults(against);
   const measured = await command.measured();
-  const results = resultsOf(measured, seconds);
-  if (json !== undefined) writeResults(json, results);
+  if (json !== undefined) writeResults(json, resultsOf(measured, seconds));
   print(command.report(measured));
-  if (earlier) print(`\nRelative to ${against}:\n\n${compareResults(earlier, results)}`);
   return measured;
 }

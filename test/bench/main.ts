@@ -46,8 +46,7 @@ const loadCommand = (name: Command) =>
     .option("--rounds <n>", "rounds of each measurement; figures are their medians", parseWholeNumber(1), roundsDefault)
     .option("--seconds <n>", "seconds of each round", parseWholeNumber(1), secondsDefault)
     .option("--yardstick <dir>", "also measure the service in this folder: api.js, worker.js, seed.js, package.json")
-    .option("--json <file>", "write the results to this file")
-    .option("--against <file>", "also print the results relative to those in this file");
+    .option("--json <file>", "write the results to this file");
 
 const program = new Command("npm run bench --")
   .description("Measures the service and its parts, and prints tables. Progress goes to stderr.")
@@ -70,7 +69,7 @@ program
   .option("--ms <n>", "milliseconds to measure each page", parseWholeNumber(1), measuredMsDefault)
   .action(answers);
 
-loadCommand(program.command("throughput").alias("doors"))
+loadCommand(program.command("throughput"))
   .description("searches per second, and the cost of a search in CPU, Redis, Postgres and memory, beside bare BullMQ")
   .option("--only <names...>", `only these cases, of ${cases.map(({ name }) => name).join(", ")}`)
   .action((options: LoadOptions & { only?: string[] }) => measure((output) => throughput(options, output)));
