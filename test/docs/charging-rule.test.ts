@@ -20,12 +20,8 @@ const payg = {
   operations: ["serp.search" as const],
 };
 const said = {
-  ...Object.fromEntries(
-    ["README.md", "docs/api.md", "docs/ledger.md", "docs/mcp.md", "docs/operating/deploying.md"].map((path) => [
-      path,
-      page(path).text,
-    ]),
-  ),
+  "README.md": page("README.md").text,
+  "docs/api.md": page("docs/api.md").text,
   "the reference": JSON.stringify(openApiDocument()),
   "the tools of agents": JSON.stringify(listTools({ plan: payg, plain: true })),
   "the page at /": landingPage(readBrand(), "https://serp.example").toString(),
