@@ -27,7 +27,7 @@ export interface Output {
   interrupted: AbortSignal;
 }
 
-/** `throughput`: measures the cases and prints their tables. @throws if a case is unknown or answers fail. */
+/** `throughput`: measures the cases and prints their tables. @throws if answers fail. */
 export async function throughput(options: LoadOptions & { only?: string[] }, output: Output): Promise<void> {
   const cases = chooseCases(options.only);
   await measure(options, output, {

@@ -71,7 +71,7 @@ program
 
 loadCommand(program.command("throughput"))
   .description("searches per second, and the cost of a search in CPU, Redis, Postgres and memory, beside bare BullMQ")
-  .option("--only <names...>", `only these cases, of ${cases.map(({ name }) => name).join(", ")}`)
+  .addOption(new Option("--only <names...>", "only these cases").choices(cases.map(({ name }) => name)))
   .action((options: LoadOptions & { only?: string[] }) => measure((output) => throughput(options, output)));
 
 loadCommand(program.command("latency"))

@@ -33,8 +33,10 @@ export function conclude(rows: readonly Row[]): void {
   process.exitCode = broken.length === 0 ? 0 : 1;
 }
 
-/** Runs a command. If it fails itself, the exit code is 2 and not 1: that says nothing about the promises. */
+/** Runs a command. If it fails itself, or knows no such name, the exit code is 2 and not 1: that says nothing about the promises. */
 export async function runCommand(program: Command): Promise<void> {
+  for (const command of [program, ...program.commands])
+    command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   try {
     await program.parseAsync();
   } catch (error) {

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { type DesignBug, bugs } from "./bugs.ts";
 import { asBuilt } from "./design.ts";
 import { explore, type Violation } from "./explore.ts";
@@ -16,7 +16,7 @@ const program = new Command("npm run model --")
   .description(
     "Explores all states of the money protocol within the bounds of each scenario, and checks the invariants.",
   )
-  .option("--scenario <name>", "only this scenario")
+  .addOption(new Option("--scenario <name>", "only this scenario").choices(scenarios.map(({ name }) => name)))
   .action(run);
 
 program.parse();
@@ -24,7 +24,6 @@ program.parse();
 function run({ scenario }: { scenario?: string }): void {
   const isAll = scenario === undefined;
   const chosen = scenarios.filter(({ name }) => isAll || name === scenario);
-  if (chosen.length === 0) return program.error("There is no such scenario.");
 
   const sane = chosen.map(exploreScenario).every(Boolean);
   const caught = !isAll || bugs.map(find).every(Boolean);
