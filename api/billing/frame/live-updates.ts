@@ -104,9 +104,8 @@ async function sendUpdates(
       const isAgain = sent?.newest === newest;
       let ofLedger = sent?.ofLedger ?? "";
       if (!isAgain || sent?.isAgain === false) {
-        ofLedger = (await streams.reads.run(() => orPostgresUnavailable(sections.ofLedger(credit))))
-          .map(eventOf)
-          .join("");
+        const read = () => orPostgresUnavailable(sections.ofLedger(credit));
+        ofLedger = (await streams.read(caller.organizationId, read)).map(eventOf).join("");
         if (sent?.ofLedger !== ofLedger) response.write(ofLedger);
       }
       const ofCredit = sections.ofCredit(credit).map(eventOf).join("");
@@ -136,8 +135,7 @@ const processKey = "process";
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];
   readonly #open = new Map<string, number>();
-  /** One read of the ledger at a time, so that open pages leave connections for page views. */
-  readonly reads = new Turns();
+  readonly #reads = new Turns();
 
   constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
     this.#gauge = liveStreams;
@@ -160,6 +158,11 @@ export class LiveStreams {
     return () => {
       for (const key of limits.keys()) this.#add(key, -1);
     };
+  }
+
+  /** Runs one read of the ledger at a time, so that open pages leave connections for page views. Organizations take turns. */
+  read<T>(organizationId: string, step: () => Promise<T>): Promise<T> {
+    return this.#reads.run(step, organizationId);
   }
 
   #add(key: string, change: number): void {

@@ -22,3 +22,11 @@ test("a few organizations leave streams for those that have none, up to the boun
   crowd.at(-1)?.();
   expect(open(60)).toHaveLength(1);
 });
+
+test("an update of one organization waits for one read of another, not for those of all its streams", async () => {
+  const streams = new LiveStreams(openMetrics());
+  const order: string[] = [];
+  const read = (organization: string) => streams.read(organization, async () => order.push(organization));
+  await Promise.all(["many", "many", "many", "few"].map(read));
+  expect(order).toEqual(["many", "few", "many", "many"]);
+});
