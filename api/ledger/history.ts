@@ -9,6 +9,12 @@ import { type RefundReason, type ReversalReason, refundReasons, reversalReasons 
  * the ledger at which it was decided.
  */
 
+/**
+ * One call that looks for rows among many looks at no more of them. Among a million rows of the search log in 30 days that takes
+ * some 70 ms on two busy cores.
+ */
+export const scannedMax = 10_000;
+
 export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;
 export type HistoryFilter = (typeof historyFilters)[number];
 
@@ -127,6 +133,8 @@ export async function readSearchOwner(database: Database, requestId: string): Pr
 export interface HistoryPage {
   entries: HistoryEntry[];
   older: string | undefined;
+  /** Whether the page ended because it had looked at enough entries of the ledger, and not because it was full. */
+  isCutShort: boolean;
 }
 
 type Row = z.infer<typeof row>;
@@ -160,8 +168,13 @@ const firstRefundSince = (parameter: string) => `(
  * The places of a time span in the ledger and among the refunds, so that no entry outside is read. Their order decides, as
  * in the figures of a day: what waited for a lock at midnight counts with its neighbours.
  */
-async function readPlaces(database: Database, organizationId: string, { since, until }: TimeSpan): Promise<Places> {
-  if (!since && !until) return wholeHistory;
+async function readPlaces(
+  database: Database,
+  organizationId: string,
+  { since, until, filter }: TimeSpan & { filter: HistoryFilter },
+): Promise<Places> {
+  // The bound of a page of charges needs the newest version.
+  if (!since && !until && filter !== "charged") return wholeHistory;
   const { rows } = await database.query({
     name: "history_places",
     text: `select first_version_since($1, $2) as first, first_version_since($1, $3) - 1 as last,
@@ -174,7 +187,8 @@ async function readPlaces(database: Database, organizationId: string, { since, u
 
 /**
  * Reads a page of what a filter selects in a time span, at most `limit` entries: the newest ones, or those from a cursor on. What is
- * added meanwhile moves no page.
+ * added meanwhile moves no page. Between two charges that stand any number may have been reversed, so a page of them looks at
+ * 10,000 versions at most.
  */
 export async function readHistory(
   database: Database,
@@ -189,7 +203,9 @@ export async function readHistory(
     return rows.map((one) => row.parse(one));
   };
   const rowsMax = limit + 1; // One more than is shown, where the next page begins.
-  const ofLedger = [organizationId, Math.min(version, last), rowsMax, first];
+  const newest = Math.min(version, last);
+  const oldest = filter === "charged" ? Math.max(first, newest - scannedMax + 1) : first;
+  const ofLedger = [organizationId, newest, rowsMax, oldest];
   const ofRefunds = [organizationId, Math.min(number, lastRefund), rowsMax, firstRefund];
   const [entries, refunds] = await Promise.all([
     filter === "refunded" ? [] : read(`history_${filter}`, ledgerStatements[filter], ofLedger),
@@ -206,8 +222,10 @@ export async function readHistory(
       entry = entries.shift();
     }
   }
-  const older = entry || refund ? `${entry?.version ?? 0}.${refund?.number ?? 0}` : undefined;
-  return { entries: shown.map(readEntry), older };
+  const isCutShort = !entry && !refund && oldest > first;
+  const next = isCutShort ? oldest - 1 : (entry?.version ?? 0);
+  const older = entry || refund || isCutShort ? `${next}.${refund?.number ?? 0}` : undefined;
+  return { entries: shown.map(readEntry), older, isCutShort };
 }
 
 function readEntry(entry: Row): HistoryEntry {

@@ -144,8 +144,8 @@ export async function readEntries(
   }
   if (isFinding(view))
     return findSearches(database, organizationId, { keyword: find, tokenId, filter, before, limit, ...span });
-  const { entries, older } = await readHistory(database, organizationId, { filter, before, limit, ...span });
-  return { entries: await withSearches(database, organizationId, entries), older, isCutShort: false };
+  const { entries, ...end } = await readHistory(database, organizationId, { filter, before, limit, ...span });
+  return { entries: await withSearches(database, organizationId, entries), ...end };
 }
 
 /** Adds the search log's data to entries of an organization. */

@@ -1,7 +1,8 @@
 import type { Request } from "express";
 import type { Database } from "../../../shared/database/pool.ts";
 import { type DayFigures, readLedgerDays } from "../../../shared/credits/ledger-days.ts";
-import { type FoundSearches, scannedMax, type SearchEntry } from "../../ledger/find-searches.ts";
+import type { FoundSearches, SearchEntry } from "../../ledger/find-searches.ts";
+import { scannedMax } from "../../ledger/history.ts";
 import {
   findLastScanned,
   findRefused,
@@ -64,8 +65,12 @@ ${historySection(history, only === undefined)}`,
   };
 }
 
+/** The reads of streams take turns among themselves. No one waits in them for the pages of another organization. */
+const inTurnAlready: LongReads = { run: (read) => read() };
+
 /** GET /billing/searches/live: the newest page as it changes. A person who reads an older page keeps it. */
-export function liveSearches(parts: SearchesParts) {
+export function liveSearches({ database }: Pick<SearchesParts, "database">) {
+  const parts = { database, longReads: inTurnAlready };
   return (request: Request): LiveSections => {
     const view = readLedgerView(request);
     return {
@@ -92,7 +97,8 @@ async function readPage(
 ): Promise<History> {
   if (!isOfLedger(view)) return readRefusedPage({ database, longReads }, organizationId, view);
   const read = () => readEntries(database, organizationId, view, entriesPerPage);
-  const page = await (isFinding(view) ? longReads.run(read, organizationId) : read());
+  const isLong = isFinding(view) || view.filter === "charged";
+  const page = await (isLong ? longReads.run(read, organizationId) : read());
   const days = new Map<string, DayFigures>();
   const isSought = page.entries.length === 0 && isRequestId(view.find);
   if (isSought) return readRefusedPage({ database, longReads }, organizationId, view);
@@ -138,7 +144,7 @@ function historySection(history: History, hasAccount: boolean): Html {
 <div class="head"><nav class="switch" aria-label="Show">${viewFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && isOfLedger(view) && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
 ${hasRows ? table : emptyMessage(history)}
 ${!isOfLedger(view) && html`<p class="aside">Kept for at most seven days, with the valid fields of each query. If many are refused in one minute, the first ten are listed and the others counted.</p>`}
-${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} searches. Older ones may also match.</p>`}
+${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} ${isOfLedger(view) && !isFinding(view) ? "entries of the ledger" : "searches"}. Older ones may also match.</p>`}
 ${pager(history)}
 </section>`;
 }

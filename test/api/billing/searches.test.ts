@@ -4,10 +4,10 @@ import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
-import { scannedMax } from "../../../api/ledger/find-searches.ts";
+import { scannedMax } from "../../../api/ledger/history.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { PageVisitor, readable, signIn } from "../../harness/clients/page-visitor.ts";
-import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
+import { type BackdatedEntry, backdateLedger, manyReversed } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -47,6 +47,8 @@ const idsIn = (text: string) => [...new Set([...text.matchAll(/req_[0-9a-z]{26}/
 /** The ids of the searches that a page lists. */
 const linkedIn = (page: string) =>
   [...page.matchAll(/href="\/billing\/searches\/(req_\w+)"/g)].map(([, id = ""]) => id);
+/** The address of the page with older searches; '' if there is none. */
+const olderIn = (page: string) => /href="([^"]+)">Older</.exec(page)?.[1]?.replaceAll("&amp;", "&") ?? "";
 
 test("each search has its keyword, place, device, token and duration, on the page and in the CSV", async () => {
   const organization = await service.organization();
@@ -159,11 +161,11 @@ test("what is found is turned page by page, and no search is skipped or shown tw
   const visitor = await signIn(service, organization);
   const seen: string[] = [];
   const first = "/billing/searches?show=all&find=word";
-  for (let path: string | undefined = first; path !== undefined; ) {
+  for (let path = first; path !== ""; ) {
     const { text } = await visitor.get(path);
     expect(text.includes(`href="${first.replace("&", "&amp;")}">Newest<`)).toBe(path !== first);
     seen.push(...linkedIn(text));
-    path = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&");
+    path = olderIn(text);
   }
   expect(seen).toEqual(ids);
 });
@@ -179,9 +181,36 @@ test("a keyword that few searches have is looked for in the newest 10,000, and t
   const visitor = await signIn(service, organization);
   const { text } = await visitor.get("/billing/searches?find=rare");
   expect(readable(text)).toContain("Nothing found so far. This page covers 10,000 searches.");
-  const older = /href="([^"]+)">Older</.exec(text)?.[1]?.replaceAll("&amp;", "&") ?? "";
-  expect(idsIn((await visitor.get(older)).text)).toContain(rare);
+  expect(idsIn((await visitor.get(olderIn(text))).text)).toContain(rare);
   expect((await visitor.get("/billing/searches.csv?find=rare")).text).toContain(rare);
+});
+
+test("charges behind many that were reversed are reached by 'Older', and are in the CSV", async () => {
+  const organization = await service.organization();
+  const requestId = await past(organization);
+  const reversed = manyReversed(new Date(), scannedMax / 2);
+  await backdateLedger(service.databaseUrl, organization.organizationId, reversed);
+  const visitor = await signIn(service, organization);
+  const { text } = await visitor.get("/billing/searches?show=charged");
+  expect(readable(text)).toContain("Nothing found so far. This page covers 10,000 entries of the ledger.");
+  expect(linkedIn((await visitor.get(olderIn(text))).text)).toEqual([requestId]);
+  expect(idsIn((await visitor.get("/billing/searches.csv?show=charged")).text)).toEqual([requestId]);
+});
+
+test("views of the charges of one organization leave connections for the pages of another", async () => {
+  const one = await signIn(service, await service.organization());
+  const other = await signIn(service, await service.organization());
+  await asOwner(service.databaseUrl, async (client) => {
+    await client.query("begin; lock table ledger_entries");
+    const views = Array.from({ length: 6 }, () => one.get("/billing/searches?show=charged"));
+    await service.until(async () => {
+      const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+      return (await client.query(waiting)).rows.length > 0;
+    });
+    expect((await other.get("/billing/settings")).status).toBe(200);
+    await client.query("rollback");
+    await Promise.all(views);
+  });
 });
 
 test("a keyword is text on the page, in the address and in the CSV, whatever it contains", async () => {
