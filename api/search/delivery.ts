@@ -162,9 +162,14 @@ export class DeliveryConfirmations {
     metrics.reversedMils.inc({ reason }, reversal.mils);
     // If Redis misses this, the organization's next settlement or the reconciler stores the balance.
     const budget = { tokenId, callsPerHour: plan.unpaidCalls, isKeyed: false };
-    const calls = unpaid && { kind: "unpaid" as const, ...unpaid, ...budget };
+    const counted = unpaidBy(requestId, reason, unpaid).map((calls) => ({
+      kind: "unpaid" as const,
+      ...calls,
+      ...budget,
+    }));
+    const ends = [{ requestId }, ...counted.map((calls) => ({ requestId, calls }))];
     const { balance, before } = reversal;
-    metrics.unpaidCalls.inc(await settleHolds(redis, organizationId, balance, [{ requestId, calls }], { before }));
+    metrics.unpaidCalls.inc(await settleHolds(redis, organizationId, balance, ends, { before }));
   }
 
   /** Retries a step until it succeeds or `retryForMs` has passed. Never rejects. */
@@ -175,4 +180,14 @@ export class DeliveryConfirmations {
     };
     await retryUntil({ giveUpAtMs: performance.now() + retryForMs, pauseMs: retryPauseMs, onError }, step);
   }
+}
+
+/**
+ * The calls that count against the caller of a reversed charge. Both entries of the ledger stay. So an answer that its caller did not
+ * take counts as one call if its search made none, by a flight of its own, and the budget bounds such entries.
+ */
+function unpaidBy(requestId: string, reason: ReversalReason, unpaid: PayableCalls | undefined): PayableCalls[] {
+  const own = unpaid ? [unpaid] : [];
+  const isUntaken = reason === "caller_disconnected" && (unpaid?.calls ?? 0) === 0;
+  return isUntaken ? [...own, { flight: requestId, calls: 1 }] : own;
 }

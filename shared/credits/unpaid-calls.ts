@@ -14,7 +14,10 @@ import { keysOf } from "./redis-keys.ts";
  *   - waited for the first request under its key, and had too little time left for its own calls;
  *   - was found at its end to be another query than the one that its key had paid for.
  *
- * It does not count if another search paid for the answer, if the provider failed or took its whole time, or if the call
+ * An answer that was charged and not taken counts as one call if its search made none: its charge and the reversal stay in the
+ * ledger (api/search/delivery.ts).
+ *
+ * A call does not count if another search paid for the answer, if the provider failed or took its whole time, or if the call
  * repeated one that had failed. Calls are counted by settle.lua, together with the end of their search, and admit.lua refuses
  * searches beyond the budget. What is in flight then is counted later: the budget can be exceeded by the calls in flight.
  * Searches with a key are refused only for what keyed searches left unpaid. One token uses at most half of the budget.

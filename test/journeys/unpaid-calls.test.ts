@@ -15,32 +15,46 @@ afterAll(async () => {
   await Promise.all([service.stop(), stub.close()]);
 });
 
-/** Sends a search, and resets its connection once it is charged and before its answer is taken. */
-async function takeNone({ organizationId, token }: Organization): Promise<void> {
+/** Sends equal searches, and resets their connections once they are charged and before their answers are taken. */
+async function takeNone({ organizationId, token }: Organization, body: object, searches = 1): Promise<void> {
   const [api] = service.apis;
   const release = stub.hold();
-  const connection = await Connection.open(api?.url ?? "");
-  connection.send(searchBytes({ url: api?.url ?? "", token }, { keyword: "not taken", depth: 100 }));
-  await service.untilRunning(1);
-  const has = async (kind: string) => (await service.ledgerOf(organizationId)).some((entry) => entry.kind === kind);
+  const connections: Connection[] = [];
+  for (let opened = 0; opened < searches; opened += 1) connections.push(await Connection.open(api?.url ?? ""));
+  for (const connection of connections) connection.send(searchBytes({ url: api?.url ?? "", token }, body));
+  await service.untilRunning(searches);
+  const has = async (kind: string) =>
+    (await service.ledgerOf(organizationId)).filter((entry) => entry.kind === kind).length === searches;
   // The API sees the replies and the resets only after both have happened.
   api?.kill("SIGSTOP");
   try {
     release();
     await service.until(() => has("charge"));
-    connection.reset();
+    for (const connection of connections) connection.reset();
   } finally {
     api?.kill("SIGCONT");
   }
   await service.until(() => has("reversal"));
-  await service.until(async () => (await unpaidCalls(service)) === 10);
+  await service.rest();
 }
 
 test("an answer that its caller did not take leaves its calls unpaid, and one that was taken does not", async () => {
-  await takeNone(await service.organization());
+  await takeNone(await service.organization(), { keyword: "not taken", depth: 100 });
+  expect(await unpaidCalls(service)).toBe(10);
   const other = await service.organization();
   expect((await service.search(other.token, { keyword: "taken", depth: 100 })).status).toBe(200);
   expect(await unpaidCalls(service)).toBe(10);
+});
+
+test("each of the equal searches that share one call counts if its answer is not taken, until the budget is used up", async () => {
+  const [followers, before] = [30, await unpaidCalls(service)];
+  const terms = { concurrency: followers + 1, unpaidCalls: followers };
+  const organization = await service.organization({ terms });
+  const asked = stub.requests.length;
+  await takeNone(organization, { keyword: "shared and not taken" }, followers + 1);
+  expect([stub.requests.length - asked, (await unpaidCalls(service)) - before]).toEqual([1, followers + 1]);
+  const refused = await service.search(organization.token, { keyword: "shared and not taken" });
+  expect(refused.body.error?.details.reason).toBe("unpaid_calls");
 });
 
 test("callers that wait for a provider that hangs, or disconnect meanwhile, are not refused once it answers again", async () => {

@@ -44,11 +44,12 @@ export const untakenPairs: Attack = {
     const asked = provider.requests.length - calls - paidCalls;
     const unpaid = (await countedCalls(service)) - counted;
     const kinds = await kindsNow();
+    const reversals = kinds.filter((kind) => kind === "reversal").length;
     return [
       {
-        promised: `at most ${callsMax} provider calls stay unpaid, each counted once, then 429 with the reason unpaid_calls`,
+        promised: `at most ${callsMax} provider calls stay unpaid, each counted once, and the search that shared them as one more, then 429 with the reason unpaid_calls`,
         seen: `${asked} calls besides ${paidCalls} paid ones, ${unpaid} counted; ${tally(outcomes)}; ${tally(kinds)}`,
-        held: asked <= callsMax && unpaid === asked && outcomes.at(-1) === refused,
+        held: asked <= callsMax && unpaid >= asked && unpaid < asked + reversals && outcomes.at(-1) === refused,
       },
     ];
   },

@@ -1,8 +1,11 @@
 import { afterAll, expect, test } from "vitest";
 import { DeliveryConfirmations } from "../../../api/search/delivery.ts";
 import { decideSettlements, readCredit } from "../../../shared/credits/ledger.ts";
+import { readUnpaidCalls } from "../../../shared/credits/unpaid-calls.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
+import type { ReversalReason } from "../../../shared/outcomes.ts";
+import type { PayableCalls } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { callerWith } from "../../harness/fixtures/caller.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
@@ -16,9 +19,25 @@ const { redis, close: closeRedis } = await openFreshRedis();
 const { database, url, close } = await openFreshDatabase({ sizeMax: 5 });
 afterAll(() => Promise.all([closeRedis(), close()]));
 
+const log = openLog({ name: "test", level: "silent" });
+const confirmations = new DeliveryConfirmations({ database, redis, metrics: openMetrics(), log });
+
+test("an answer that was not taken counts as one unpaid call if its search made none, and one that was too late does not", async () => {
+  const organizationId = await createPayer(database, 100);
+  const caller = callerWith({ organizationId });
+  const reversed = async (...end: [reason: ReversalReason, unpaid?: PayableCalls]) => {
+    const charge = chargeOf(organizationId);
+    await decideSettlements(database, [charge]);
+    await confirmations.reverse({ requestId: charge.requestId, caller }, ...end);
+    return readUnpaidCalls(redis, caller);
+  };
+  expect(await reversed("engine_timeout")).toBe(0);
+  expect(await reversed("caller_disconnected")).toBe(1);
+  expect(await reversed("caller_disconnected", { flight: "shared", calls: 0 })).toBe(2);
+  expect(await reversed("caller_disconnected", { flight: "own", calls: 3 })).toBe(5);
+});
+
 test("reversals that wait for a locked organization leave connections for everything else", async () => {
-  const log = openLog({ name: "test", level: "silent" });
-  const confirmations = new DeliveryConfirmations({ database, redis, metrics: openMetrics(), log });
   const organizationId = await createPayer(database, 100);
   const charges = Array.from({ length: 20 }, () => chargeOf(organizationId));
   await decideSettlements(database, charges);
