@@ -33,6 +33,8 @@ const pauseMs = 1_000;
 const settingsPerRun = 5_000;
 /** Payments spend nearly all of their time waiting for Stripe. */
 const paymentsMax = 10;
+/** New payments leave a slot for open ones that are due: for those, the payer may have paid already. */
+const newPaymentsMax = paymentsMax - 1;
 
 /** Without an answer a payment is looked at again after 2 min, then each time after three times as long, 6 h at most. */
 const firstPauseSeconds = 120;
@@ -94,8 +96,9 @@ export function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void
     for (const payment of await claimPayments(database, paymentsMax - running.size)) start(payment);
     const page = await findLowBalances(database, { after, limit: settingsPerRun });
     for (const organizationId of page.organizationIds) {
-      // The rest of the page is looked at in the next run.
-      if (running.size >= paymentsMax) return;
+      // The next run begins here, and not at the start of the page: payers who are soon due again must not keep others waiting.
+      if (running.size >= newPaymentsMax) return;
+      after = organizationId;
       const payment = await beginPayment(database, organizationId);
       if (!payment) continue;
       metrics.autoTopups.inc({ outcome: "begun" });

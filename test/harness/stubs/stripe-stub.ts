@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { setTimeout } from "node:timers/promises";
 import { listen } from "./listen.ts";
 import { metadataIn, missing, StripeCards } from "./stripe-cards.ts";
 import type { SeenCall, Session } from "./stripe-objects.ts";
@@ -27,6 +28,8 @@ export class StripeStub {
   readonly faults: Fault[] = [];
   /** Faults for the next charges of saved cards. A call in the background, such as to delete a card, takes none of them. */
   readonly chargeFaults: Fault[] = [];
+  /** How long a charge of a saved card takes. */
+  chargeMs = 0;
   /** What a call gets while Stripe is away: nothing is done for it. */
   away: Fault | undefined;
   /** Customers, their saved cards, and the payments with them. */
@@ -83,6 +86,7 @@ export class StripeStub {
     const [status, answer] = known ? [known.status, known.answer] : this.#answer(request, call);
     // The first answer is repeated, a decline too; not what was refused before it was begun.
     if ((status === 200 || status === 402) && typeof key === "string") this.#answers.set(key, { body, status, answer });
+    if (isCharge && this.chargeMs > 0) await setTimeout(this.chargeMs);
     // As with the real Stripe, a lost answer does not undo the call.
     if (fault) return fault(response);
     response.writeHead(status, { "content-type": "application/json", "request-id": "req_stripe" }).end(answer);
