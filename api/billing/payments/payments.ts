@@ -281,7 +281,7 @@ ${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input ty
 <div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, { hint: "Each time.", problems: sent.problems })}
 ${problemOf(sent.problems, "mils")}</div>
 ${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
-<p class="aside">You allow us to charge this card without asking each time, until you switch it off. Payments that you make yourself do not count towards the monthly limit.</p>
+<p class="aside">You allow us to charge this card without asking each time, until you switch it off. Automatic payments are at least a minute apart, so choose an amount that lasts longer. Payments that you make yourself do not count towards the monthly limit.</p>
 <div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>
 ${autoTopup?.isOn === true && html`<button class="plain" form="switch-off">Switch off</button>`}</div>
 </form>

@@ -169,7 +169,8 @@ $$;
 
 -- Ends a payment that Stripe says is paid, whatever was believed before, in the transaction that adds its credit. Its month then
 -- counts it, also if its row is missing, as after a restore from a backup. A repeat changes nothing: it must not end the pause that
--- a declined card has begun since.
+-- a declined card has begun since. The next payment begins a minute later at the earliest: an amount far below the threshold would
+-- otherwise use up the month within seconds, before the payer can see what happens.
 create function pay_auto_topup(organization text, payment_id text, intent text, paid_mils bigint, created_at timestamptz)
 returns void language plpgsql security definer set search_path = public, pg_temp as $$
 #variable_conflict use_column
@@ -182,7 +183,7 @@ begin
     set state = 'paid', payment_intent_id = intent, failure = null, next_attempt_at = null, ended_at = now()
     where p.organization_id = organization and p.state <> 'paid';
   if not found then return; end if;
-  update auto_topups a set failures = 0, next_payment_at = now() where a.organization_id = organization;
+  update auto_topups a set failures = 0, next_payment_at = now() + interval '1 minute' where a.organization_id = organization;
 end $$;
 
 -- Deletes the settings and payments of an organization, and has Stripe delete the customer together with the card.

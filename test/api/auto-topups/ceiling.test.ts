@@ -1,13 +1,13 @@
 import { afterAll, expect, test } from "vitest";
 import { beginErasure } from "../../../commands/erasure/erase-organization.ts";
 import { exportOrganization } from "../../../commands/erasure/export-organization.ts";
-import { beginPayment, claimPayments } from "../../../api/auto-topups/payments.ts";
+import { beginPayment, claimPayments, findLowBalances } from "../../../api/auto-topups/payments.ts";
 import { saveCard, switchOn } from "../../../api/auto-topups/audited-changes.ts";
 import { keepCustomer } from "../../../api/auto-topups/auto-topup.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import { newId } from "../../../shared/ids.ts";
 import { topUp } from "../../../api/topups/credit-payment.ts";
-import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { endPauses, paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 
@@ -54,15 +54,37 @@ test("of many processes that begin a payment at once one does, and a month never
     for (const { paymentId } of payments) {
       begun.push(paymentId);
       await pay(organizationId, paymentId);
+      await endPauses(service, organizationId);
     }
   }
   expect(begun).toHaveLength(5);
+});
+
+test("after a payment the next one begins no sooner than a minute later, however low the balance is", async () => {
+  const { organizationId } = await payer();
+  await pay(organizationId, (await beginPayment(service.database, organizationId))?.paymentId ?? "");
+  const pass = (seconds: number) =>
+    asOwner(service.databaseUrl, (owner) =>
+      owner.query(
+        "update auto_topups set next_payment_at = next_payment_at - make_interval(secs => $2) where organization_id = $1",
+        [organizationId, seconds],
+      ),
+    );
+  const due = () => findLowBalances(service.database, { after: "", limit: 100 });
+  // The test may take a part of the minute itself.
+  await pass(30);
+  expect(await beginPayment(service.database, organizationId)).toBeUndefined();
+  expect((await due()).organizationIds).not.toContain(organizationId);
+  await pass(30);
+  expect((await due()).organizationIds).toContain(organizationId);
+  expect(await beginPayment(service.database, organizationId)).toMatchObject({ mils: 10_000 });
 });
 
 test("a new month in UTC has its room again, whatever the time zone of the session", async () => {
   const { organizationId } = await payer({ ...usual, ceilingMils: 10_000 });
   const first = await beginPayment(service.database, organizationId);
   await pay(organizationId, first?.paymentId ?? "");
+  await endPauses(service, organizationId);
   expect(await beginPayment(service.database, organizationId)).toBeUndefined();
   for (const zone of ["Pacific/Kiritimati", "Pacific/Pago_Pago", "UTC"]) {
     const next = await asOwner(service.databaseUrl, async (owner) => {
@@ -107,6 +129,7 @@ test("a payment that only Stripe knows is credited, and its month counts it", as
   const paymentId = newId("pay");
   for (let count = 0; count < 2; count += 1) await pay(organizationId, paymentId);
   expect(await paymentsOf(service, organizationId)).toMatchObject([{ id: paymentId, state: "paid", mils: 10_000 }]);
+  await endPauses(service, organizationId);
   expect(await beginPayment(service.database, organizationId)).toBeUndefined();
 });
 

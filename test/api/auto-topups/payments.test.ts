@@ -78,14 +78,20 @@ test("a month has at most the ceiling, and a raised ceiling gives room at once",
     );
     return rows[0];
   };
+  /** Waits for the payment of so many in all, and has the next one be due. */
+  const untilPaid = async (count: number) => {
+    await service.until(async () => (await topupsOf(service, organizationId)).length === count);
+    await endPauses(service, organizationId);
+  };
   await payer.switchOn({ threshold: "90", ceiling: "25" });
+  for (const count of [1, 2]) await untilPaid(count);
   await service.until(async () => (await state()).waits);
   expect(await topupsOf(service, organizationId)).toEqual([10_000, 10_000]);
   expect(await payer.page()).toContain("would exceed your monthly limit.");
   await endPauses(service, organizationId);
   await service.until(async () => (await state()).waits);
   await payer.switchOn({ threshold: "90", ceiling: "30" });
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 3);
+  await untilPaid(3);
   await service.until(async () => (await state()).waits);
   expect(payer.chargedAtStripe()).toEqual([10, 10, 10]);
 });
