@@ -19,6 +19,8 @@ export const failureReasons = [
   "refused",
   /** Stripe gave no answer in all attempts. */
   "payments_unavailable",
+  /** The payer disputed a payment at the bank. */
+  "disputed",
 ] as const;
 export type FailureReason = (typeof failureReasons)[number];
 

@@ -1,5 +1,6 @@
-import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import { type Actor, type Changer, recordAudit, recordChange } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
 import { z } from "zod";
@@ -52,7 +53,7 @@ export async function recordFailure(
     });
     if (failures === undefined) return { isPaused: false };
     const isPaused = settings?.isOn === true && (isFinal || failures >= failuresMax);
-    if (isPaused) await pause(transaction, organizationId, { reason, mils, topupUrl });
+    if (isPaused) await pause(transaction, { actor, organizationId }, { paymentId, mils }, { reason, topupUrl });
     else
       await transaction.query(
         "update auto_topups set next_payment_at = now() + make_interval(secs => $2) where organization_id = $1",
@@ -82,15 +83,53 @@ export async function recordNotCharged(
 /** Pauses automatic top-ups because Stripe gave no answer in all attempts. The payment stays open. @returns whether it did. */
 export async function pauseUnanswered(
   database: Database,
-  { organizationId, mils }: ClaimedPayment,
+  { organizationId, paymentId, mils }: ClaimedPayment,
   topupUrl: string,
 ): Promise<boolean> {
   return inTransaction(database, async (transaction) => {
     const settings = await lockAutoTopup(transaction, organizationId);
     if (!settings?.isOn || settings.paused) return false;
-    await pause(transaction, organizationId, { reason: "payments_unavailable", mils, topupUrl });
+    const why = { reason: "payments_unavailable", topupUrl } as const;
+    await pause(transaction, { actor, organizationId }, { paymentId, mils }, why);
     return true;
   });
+}
+
+const paymentRow = rowOf({ organizationId: z.string(), paymentId: z.string(), mils: z.number() });
+
+/**
+ * Pauses automatic top-ups because one of their payments was disputed. A payment pauses them once, however often Stripe sends its
+ * event: the payer may have switched them on again since.
+ * @returns whose payment it is, and whether this call paused them; undefined if no automatic top-up made it.
+ */
+export async function pauseDisputed(
+  database: Database,
+  paymentIntentId: string,
+  { topupUrl, ...by }: { actor: Actor; requestId: string; topupUrl: string },
+): Promise<{ organizationId: string; isPaused: boolean } | undefined> {
+  return inTransaction(database, async (transaction) => {
+    const { rows } = await transaction.query(
+      "select organization_id, id as payment_id, mils from auto_topup_payments where payment_intent_id = $1",
+      [paymentIntentId],
+    );
+    if (!rows[0]) return undefined;
+    const { organizationId, ...payment } = paymentRow.parse(rows[0]);
+    const settings = await lockAutoTopup(transaction, organizationId);
+    const isPaused =
+      settings?.isOn === true && !settings.paused && !(await hasPaused(transaction, organizationId, payment.paymentId));
+    if (isPaused) await pause(transaction, { ...by, organizationId }, payment, { reason: "disputed", topupUrl });
+    return { organizationId, isPaused };
+  });
+}
+
+/** Whether a dispute of this payment has paused automatic top-ups before, by the audit trail, which keeps it. */
+async function hasPaused(transaction: Querying, organizationId: string, paymentId: string): Promise<boolean> {
+  const { rows } = await transaction.query(
+    `select from audit_entries where organization_id = $1 and action = 'auto_topup.paused' and subject = $2
+       and after->>'reason' = 'disputed'`,
+    [organizationId, paymentId],
+  );
+  return rows.length > 0;
 }
 
 async function fail(transaction: Querying, paymentId: string, why: string, intent: string | undefined) {
@@ -100,14 +139,16 @@ async function fail(transaction: Querying, paymentId: string, why: string, inten
 
 async function pause(
   transaction: Querying,
-  organizationId: string,
-  { reason, mils, topupUrl }: { reason: FailureReason; mils: number; topupUrl: string },
+  changer: Changer,
+  { paymentId, mils }: { paymentId: string; mils: number },
+  { reason, topupUrl }: { reason: FailureReason; topupUrl: string },
 ): Promise<void> {
+  const { organizationId } = changer;
   await transaction.query("update auto_topups set paused_at = now(), pause_reason = $2 where organization_id = $1", [
     organizationId,
     reason,
   ]);
-  await recordAudit(transaction, actor, { action: "auto_topup.paused", organizationId, after: { reason } });
+  await recordChange(transaction, changer, "auto_topup.paused", { subject: paymentId, after: { reason } });
   const data = { reason, amountMils: mils, topupUrl };
   await recordEvent(transaction, organizationId, { type: "auto_topup.paused", data });
 }

@@ -5,6 +5,7 @@ import { CallerError } from "../../shared/errors.ts";
 import { creditCheckoutSession } from "./stripe.ts";
 import { organizationOf, type PaymentOutcome, publishTopup } from "./credit-payment.ts";
 import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
+import { pauseDisputed } from "../auto-topups/payment-failures.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 import { readBytes } from "../http/read-json.ts";
@@ -28,7 +29,7 @@ const stripeEvent = z.object({
 });
 type StripeEvent = z.infer<typeof stripeEvent>;
 
-type WebhookContext = Pick<Context, "database" | "redis" | "log" | "metrics">;
+type WebhookContext = Pick<Context, "config" | "database" | "redis" | "log" | "metrics">;
 
 /**
  * POST /stripe/webhook: events from Stripe. A 200 stops Stripe from sending the event again, so it acknowledges every event
@@ -96,7 +97,7 @@ async function handleEvent(
       return credited(creditPaymentIntent);
     case "charge.refunded":
     case "charge.dispute.created":
-      return logMoneyBack(context, event);
+      return reportMoneyBack(context, event, requestId);
     default:
       return ignore(context);
   }
@@ -116,15 +117,27 @@ const returnedPayment = z.object({
 /**
  * Logs a refund or dispute at Stripe for the operator, who decides what to do. Credit that was added for the payment stays,
  * because some of it may be spent; credit not yet added is added when the payment's own event arrives. A dispute does not
- * carry our metadata, so every dispute of the Stripe account is logged.
+ * carry our metadata, so every dispute of the Stripe account is logged. One of an automatic top-up pauses those of its payer:
+ * a disputed charge costs a fee, and the bank watches how many there are.
  */
-function logMoneyBack({ log, metrics }: WebhookContext, { id, type, data }: StripeEvent): string {
+async function reportMoneyBack(
+  { config, database, log, metrics }: WebhookContext,
+  { id, type, data }: StripeEvent,
+  requestId: string,
+): Promise<string> {
   const organizationId = organizationOf(data.object);
   if (type === "charge.refunded" && organizationId === undefined) return ignore({ metrics });
   const outcome = type === "charge.refunded" ? "refunded" : "disputed";
+  const returned = returnedPayment.safeParse(data.object).data;
+  const by = { actor: { kind: "stripe", eventId: id }, requestId, topupUrl: config.TOPUP_URL } as const;
+  const dispute =
+    outcome === "disputed" && returned?.payment_intent
+      ? await pauseDisputed(database, returned.payment_intent, by)
+      : undefined;
   metrics.topups.inc({ outcome });
+  if (dispute?.isPaused) metrics.autoTopups.inc({ outcome: "paused" });
   log.warn(
-    { event: id, organizationId, ...returnedPayment.safeParse(data.object).data },
+    { event: id, organizationId, ...dispute, ...returned },
     `a payment was ${outcome} at Stripe; its credit was not removed`,
   );
   return outcome;

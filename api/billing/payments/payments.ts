@@ -326,4 +326,6 @@ const pauseMessages: Record<FailureReason, string> = {
   refused: "Stripe refused the payment. The operator of this service can tell you more.",
   payments_unavailable:
     "Stripe did not answer for hours. If the last payment went through, its credit is added once Stripe answers.",
+  disputed:
+    "A charge to your card was disputed at the bank. Settle it with the operator of this service before you switch on again.",
 };

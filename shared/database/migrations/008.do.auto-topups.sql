@@ -58,6 +58,8 @@ create table auto_topup_payments (
 );
 create unique index one_open_payment_per_organization on auto_topup_payments (organization_id) where state = 'open';
 create index auto_topup_payments_by_organization on auto_topup_payments (organization_id, asked_at);
+-- A dispute names its payment by this id alone.
+create index auto_topup_payments_by_intent on auto_topup_payments (payment_intent_id);
 create index auto_topup_payments_by_next_attempt on auto_topup_payments (next_attempt_at) where state = 'open';
 
 -- Cards and customers that Stripe has to delete. The row is deleted once Stripe has done so. It names no organization, which may

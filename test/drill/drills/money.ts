@@ -86,6 +86,16 @@ export const moneyDrills: readonly Drill[] = [
     },
   },
   {
+    name: "payment-disputed",
+    outage: "a payment is disputed at the bank",
+    expects: ["TopupDisputed"],
+    begin: async ({ service }) => {
+      const dispute = { id: "dp_1", charge: "ch_1", payment_intent: "pi_1", metadata: {} };
+      await sendEvent(service, eventOf(dispute, "charge.dispute.created"));
+      return mended;
+    },
+  },
+  {
     name: "payment-refused",
     outage: "Stripe refuses an automatic top-up",
     expects: ["AutoTopupRefused"],
