@@ -118,17 +118,19 @@ export const errorDefinitions = {
     {
       priceMils: mils("The price of the search"),
       availableMils: mils("The available credit, or what a limit leaves of it"),
-      heldMils: mils("The amount held by searches in flight, which is released if they fail"),
+      heldMils: natural.describe("The amount in mils that searches in flight hold. It is released if they fail."),
       action: z
         .enum(["topup", "raise_limit"])
-        .describe("What the organization can do: `raise_limit`, or wait until it renews, if a limit was reached."),
+        .describe(
+          "What the organization can do: `topup`. If a limit was reached, `raise_limit`, or wait until it renews.",
+        ),
       topupUrl: z.string().describe("Where to top up: a URL, or a path on this host."),
       reason: optional(
         z.enum(["daily_limit", "monthly_limit", "token_limit"]),
         "Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.",
       ),
       period: optional(z.enum(["day", "month"]), "The UTC day or the calendar month."),
-      limitMils: mils("The limit. Absent if less counts against it by now").exactOptional(),
+      limitMils: optional(natural, "The limit, in mils. Absent if less counts against it by now."),
       renewsAt: optional(z.iso.datetime(), "When the limit renews, in UTC."),
     },
   ),

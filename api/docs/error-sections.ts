@@ -15,13 +15,13 @@ export const remedies: Record<ErrorCode, string> = {
   out_of_credits:
     "Top up at `topupUrl`. If a spending limit was reached, it renews at `renewsAt`, or its payer raises it. A part of `heldMils` may be released soon.",
   not_found: "Check the path: another case or a trailing slash is another path.",
-  method_not_allowed: "Use a method that the header `Allow` lists.",
+  method_not_allowed: "Use one of these.",
   rate_limited:
     "Wait as long as `Retry-After` says, then repeat the request with the same Idempotency-Key. Nothing was charged. With `reason` `unread`, read the answers to earlier requests first.",
   internal_error: "Repeat the request with the same Idempotency-Key. If it goes on, give the operator the request id.",
   not_implemented: "Send an engine that `supported` lists.",
   engine_error:
-    "Nothing was charged. With `reason` `provider_unavailable`, repeat the request after a pause; with `unreadable_answer`, once. With `provider_refused` a repeat fails again until the operator acts.",
+    "With `reason` `provider_unavailable`, repeat the request after a pause; with `unreadable_answer`, once. With `provider_refused` a repeat fails again until the operator acts.",
   unavailable: "Wait as long as `Retry-After` says, then repeat the request with the same Idempotency-Key.",
   engine_timeout:
     "Repeat the request with the same Idempotency-Key: if the search was charged, the repeat returns its answer and charges nothing.",

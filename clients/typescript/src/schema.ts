@@ -515,11 +515,11 @@ export interface components {
                 availableMils: number;
                 /**
                  * Format: int64
-                 * @description The amount held by searches in flight, which is released if they fail, in mils.
+                 * @description The amount in mils that searches in flight hold. It is released if they fail.
                  */
                 heldMils: number;
                 /**
-                 * @description What the organization can do: `raise_limit`, or wait until it renews, if a limit was reached.
+                 * @description What the organization can do: `topup`. If a limit was reached, `raise_limit`, or wait until it renews.
                  * @enum {string}
                  */
                 action: "topup" | "raise_limit";
@@ -537,7 +537,7 @@ export interface components {
                 period?: "day" | "month";
                 /**
                  * Format: int64
-                 * @description The limit. Absent if less counts against it by now, in mils.
+                 * @description The limit, in mils. Absent if less counts against it by now.
                  */
                 limitMils?: number;
                 /**
