@@ -167,7 +167,14 @@ export const errorDefinitions = {
       ),
   }),
   unavailable: errorSchema("unavailable", "Why, and when to retry.", {
-    reason: z.enum(unavailableReasons).describe("Why the service cannot take the request."),
+    reason: z
+      .enum(unavailableReasons)
+      .describe(
+        "`no_workers`: no worker is running. `queue_too_long`: too many searches wait. `shutting_down`: this process is stopping. " +
+          "`token_lookups_full`: too many unknown tokens wait to be checked. With these four nothing was charged. " +
+          "`redis_unreachable` and `postgres_unreachable`: the API cannot reach its Redis or its Postgres. `balance_unreadable`: " +
+          "the balance cannot be read. With these three the search may be charged: without an Idempotency-Key a repeat may pay twice.",
+      ),
     retryAfterMs: milliseconds("When to retry"),
   }),
   engine_timeout: errorSchema("engine_timeout", "The deadline of the search.", {

@@ -654,7 +654,7 @@ export interface components {
             /** @description Why, and when to retry. */
             details: {
                 /**
-                 * @description Why the service cannot take the request.
+                 * @description `no_workers`: no worker is running. `queue_too_long`: too many searches wait. `shutting_down`: this process is stopping. `token_lookups_full`: too many unknown tokens wait to be checked. With these four nothing was charged. `redis_unreachable` and `postgres_unreachable`: the API cannot reach its Redis or its Postgres. `balance_unreadable`: the balance cannot be read. With these three the search may be charged: without an Idempotency-Key a repeat may pay twice.
                  * @enum {string}
                  */
                 reason: "redis_unreachable" | "postgres_unreachable" | "token_lookups_full" | "no_workers" | "queue_too_long" | "shutting_down" | "balance_unreadable";
