@@ -2,8 +2,8 @@ import type { z } from "zod";
 import { closestNames, didYouMean } from "./closest-names.ts";
 import { truncate } from "./truncate.ts";
 
-// Two letters in the wrong order are two typos: `keywrod`.
-const lettersPerTypo = 3;
+// Two letters in the wrong order are two typos: `depht`.
+const lettersPerTypo = 2.5;
 
 /** The most issues of one request that an answer lists. */
 export const issuesMax = 20;

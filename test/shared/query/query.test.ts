@@ -65,6 +65,7 @@ describe("a request body", () => {
 
   test.each([
     ["keywrod", "keyword"],
+    ["depht", "depth"],
     ["Keyword", "keyword"],
     ["target_domain", "targetDomain"],
     ["lang", "language"],
