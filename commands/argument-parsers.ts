@@ -23,13 +23,13 @@ export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAF
 export function parseId(prefix: "org" | "tok" | "evt" | "gap") {
   return (text: string): string => {
     if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
-    throw new InvalidArgumentError(`expected an id that begins with ${prefix}_`);
+    throw new InvalidArgumentError(`expected ${prefix}_ and 26 letters and digits`);
   };
 }
 
 export function parseRequestId(text: string): string {
   if (requestId.safeParse(text).success) return text;
-  throw new InvalidArgumentError("expected the id of a search, which begins with req_");
+  throw new InvalidArgumentError("expected the id of a search: req_ and 26 letters and digits");
 }
 
 /** As zod counts: -1 for times without seconds. */

@@ -8,7 +8,7 @@ import { allCommands, runAdminHere } from "../harness/clients/admin.ts";
 
 const unknownId = `org_${"0".repeat(26)}`;
 const badNumber = /is invalid.* expected a whole number from/;
-const badId = /is invalid.* expected an id that begins with org_/;
+const badId = /is invalid.* expected org_ and 26 letters and digits/;
 const free = ["--name", "Acme", "--plan", "free"];
 const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "1"];
 
@@ -43,7 +43,7 @@ test.each([
     args: ["token", "issue", unknownId, "--scopes", list],
     says: /'--scopes <list>'.* expected a comma list of search, usage, billing/,
   })),
-  { args: ["token", "revoke", unknownId], says: /expected an id that begins with tok_/ },
+  { args: ["token", "revoke", unknownId], says: /expected tok_ and 26 letters and digits/ },
   { args: ["plan", "set", "gold"], says: /error: no term given/ },
   { args: ["plan", "set", "gold", "--max-depth", "all"], says: /expected a whole number from 1 to 100, or none/ },
   { args: ["plan", "set", "gold", ...terms, "--limit", "0"], says: badNumber },
@@ -62,8 +62,8 @@ test.each([
     says: /Allowed choices are grant, charge, reversal/,
   },
   { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
-  { args: ["search", "raw", "org_1"], says: /expected the id of a search, which begins with req_/ },
-  { args: ["webhook", "replay", "req_1"], says: /expected an id that begins with evt_/ },
+  { args: ["search", "raw", "org_1"], says: /expected the id of a search: req_ and 26 letters and digits/ },
+  { args: ["webhook", "replay", "req_1"], says: /expected evt_ and 26 letters and digits/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
   { args: ["fly"], says: /unknown command 'fly'/ },
   { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
