@@ -75,7 +75,8 @@ async function issue({ database, actor }: CommandContext, orgId: string, terms: 
     if (terms.scopes.length > 1) throw new CommandRefused("--scopes: expected door alone, or without it.");
     if (terms.dayMils === undefined) throw new CommandRefused(dayLimitRequired);
   }
-  return inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
+  const issued = await inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
+  return { ...issued, dayLimitMils: terms.dayMils ?? null, monthLimitMils: terms.monthMils ?? null };
 }
 
 /** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
@@ -108,11 +109,13 @@ function stateOf({ revokedAt, isValid }: AccountToken) {
   return isValid ? "valid" : "expired";
 }
 
-/** The columns that fit a terminal. */
+/** The columns that fit a terminal: those of the limits only if a token has one. */
 function toText({ tokens }: Awaited<ReturnType<typeof list>>, format: FormatResult): string {
+  const limited = tokens.some(({ dayLimitMils, monthLimitMils }) => (dayLimitMils ?? monthLimitMils) !== null);
   const shown = tokens.map((token) => {
-    const { tokenId, name, scopes: granted, last4, expiresAt, lastUsedAt } = token;
-    return { tokenId, name, scopes: granted, last4, state: stateOf(token), expiresAt, lastUsedAt };
+    const { tokenId, name, scopes: granted, last4, expiresAt, lastUsedAt, dayLimitMils, monthLimitMils } = token;
+    const limits = limited && { dayLimitMils, monthLimitMils };
+    return { tokenId, name, scopes: granted, last4, state: stateOf(token), ...limits, expiresAt, lastUsedAt };
   });
   return format({ tokens: shown });
 }

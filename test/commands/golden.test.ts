@@ -67,7 +67,7 @@ const argumentsOf: Record<string, () => string[]> = {
   "credit topups-check": () => [],
   "auto-topup show": () => [named.orgId],
   "auto-topup off": () => [named.orgId, "--reason", "disputed"],
-  "token issue": () => [named.orgId, "--name", "Shop", "--scopes", "search,usage", "--expires", "30"],
+  "token issue": () => [named.orgId, "--name", "Shop", "--scopes", "search,usage", "--expires", "30", "--day", "10"],
   "token list": () => [named.orgId],
   "token find": () => [named.token],
   "token revoke": () => [named.tokenId],
