@@ -4,6 +4,7 @@ import { type BalanceChange, correctCredit, grantCredit, grantRefusal } from "..
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { newId } from "../shared/ids.ts";
+import { showOrganization } from "../shared/organizations/organizations.ts";
 import { creditPaymentIntent, paymentIdOf } from "../api/auto-topups/credit-payment-intent.ts";
 import { readGrantMils } from "../api/ledger/ledger-pages.ts";
 import { creditCheckoutSession, openStripe, stripeErrorFields } from "../api/topups/stripe.ts";
@@ -102,9 +103,14 @@ export async function changeRecorded(transaction: Querying, actor: Actor, kind: 
   const { apply, explain, action } = kinds[kind];
   const { organizationId, grantId, mils } = wanted;
   await refuseErased(transaction, organizationId);
+  const former = await showOrganization(transaction, organizationId);
+  if (!former) refuseUnknown(organizationId);
   const changed = await apply(transaction, wanted).catch((error: unknown) => {
     const refusal = explain(error);
-    throw refusal === undefined ? error : new CommandRefused(refusal);
+    if (refusal === undefined) throw error;
+    throw new CommandRefused(
+      sqlStateOf(error) === "23514" ? `${refusal} The balance is ${former.balanceMils} mils.` : refusal,
+    );
   });
   if (!changed) refuseUnknown(organizationId);
   const { fresh, balanceMils } = changed;

@@ -1,4 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Redis } from "ioredis";
 import type { Config } from "../shared/config.ts";
 import { StartRefused } from "../shared/config/start-refused.ts";
@@ -31,8 +32,10 @@ export function refuseUnknown(organizationId: string): never {
 
 /** Makes a file that only the operator can read. @throws {CommandRefused} if there is one already, or none can be made. */
 export async function openNew(path: string): Promise<FileHandle> {
-  return open(path, "wx", 0o600).catch((error: unknown) => {
-    throw new CommandRefused(`Cannot create the file: ${error instanceof Error ? error.message : String(error)}.`);
+  return open(path, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") throw new CommandRefused(`The folder ${dirname(path)} does not exist.`);
+    if (error.code === "EEXIST") throw new CommandRefused(`The file ${path} exists already.`);
+    throw new CommandRefused(`Cannot create the file: ${error.message}.`);
   });
 }
 

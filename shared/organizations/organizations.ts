@@ -114,7 +114,7 @@ const organizationRow = rowOf({
   createdAt: z.date(),
 });
 
-export async function showOrganization(database: Database, organizationId: string) {
+export async function showOrganization(database: Querying, organizationId: string) {
   const { rows } = await database.query(
     `select id as org_id, name, plan_code as plan, suspended_at, erased_at, balance_mils, version as ledger_entries, created_at
      from organizations where id = $1`,

@@ -91,7 +91,10 @@ test("each grant adds credit, except a repeat under the same --id, which is refu
 test("a grant beyond the largest balance is refused and adds nothing", async () => {
   const { orgId } = await operator.create("payg", "--credit", "1");
   const { exitCode, stderr } = await operator.try("credit", "grant", orgId, "9007199254740991");
-  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: "A balance is at most 9007199254740991 mils.\n" });
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 1,
+    stderr: "A balance is at most 9007199254740991 mils. The balance is 1 mils.\n",
+  });
   expect(await operator.run("org", "show", orgId)).toMatchObject({ balanceMils: 1, ledgerEntries: 1 });
 });
 

@@ -260,7 +260,8 @@ test("an export has what the service has about an organization, and no hash", as
   const text = await readFile(output, "utf8");
   expect(written).toEqual({ orgId, lines: text.trimEnd().split("\n").length - 1, output });
   expect((await stat(output)).mode & 0o777).toBe(0o600);
-  expect(await operator.try("org", "export", orgId, "--output", output)).toMatchObject({ exitCode: 1, stdout: "" });
+  const stderr = `The file ${output} exists already.\n`;
+  expect(await operator.try("org", "export", orgId, "--output", output)).toEqual({ exitCode: 1, stdout: "", stderr });
 });
 
 test("an export ends with its reader, and one that fails leaves no file with a part", async () => {

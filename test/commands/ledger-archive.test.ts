@@ -148,7 +148,9 @@ test.each(["2026-13", "2026-3", "2026-03-01", "March"])("%s is no month", async 
 });
 
 test("a folder that does not exist, and what is no archive, are refused with the reason", async () => {
-  expect(await refusalOf("export", "--month", "2026-03", "--out", join(folder, "none"))).toMatch(/^Cannot create the/);
+  expect(await refusalOf("export", "--month", "2026-03", "--out", join(folder, "none"))).toMatch(
+    /^The folder \S+\/none does not exist\.\n$/,
+  );
   expect(await check("2026-03")).toMatch(/cannot be read: ENOENT/);
   const withChecksum = async (content: Buffer) => {
     await writeFile(fileOf("2026-03"), content);
@@ -214,7 +216,9 @@ test("an export that is killed leaves no archive, and the next one says what to 
   const args = ["ledger", "export", "--month", "2026-03", "--out", folder];
   expect(await operator.killBefore("balance_after_mils, e.request_id", ...args)).toBe("SIGKILL");
   expect(await readdir(folder)).toEqual(["ledger-2026-03.ndjson.gz.unfinished"]);
-  expect(await refusalOf(...args.slice(1))).toMatch(/file already exists.*ledger-2026-03\.ndjson\.gz\.unfinished/);
+  expect(await refusalOf(...args.slice(1))).toMatch(
+    /^The file \S+ledger-2026-03\.ndjson\.gz\.unfinished exists already\.\n$/,
+  );
   await rm(`${fileOf("2026-03")}.unfinished`);
   expect(await write("2026-03")).toMatchObject({ entries: 3, isNew: true });
 });
