@@ -142,11 +142,18 @@ function countryPart(region: string): string {
   return region.slice(region.lastIndexOf(",") + 1).trim();
 }
 
-/** Puts the typed parts before each region, unless they are longer than a message may repeat. */
+/**
+ * Puts the typed parts before each region, unless they are longer than a message may repeat, and without the country of the region,
+ * which stood first: `USA, Texas`.
+ */
 function completeLocations(typedParts: readonly string[], regions: readonly string[]): string[] {
-  const typed = typedParts.filter((part) => stripStateForm(foldName(part)) !== "").join(", ");
-  const repeated = truncate(typed) === typed && typed !== "" ? [typed] : [];
-  return regions.slice(0, suggestionsMax).map((region) => [...repeated, region].join(", "));
+  return regions.slice(0, suggestionsMax).map((region) => {
+    const country = region.includes(",") ? countryPart(region) : "";
+    const typed = typedParts
+      .filter((part) => stripStateForm(foldName(part)) !== "" && countryName(countryCodeByName(part) ?? "") !== country)
+      .join(", ");
+    return truncate(typed) === typed && typed !== "" ? `${typed}, ${region}` : region;
+  });
 }
 
 /**

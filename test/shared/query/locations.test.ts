@@ -157,6 +157,8 @@ test.each([
   ["State of Georgia", "Georgia"],
   ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
   ["Minna, State of Niger", "Minna, Niger, Nigeria"],
+  ["Germany, Berlin", "Berlin, Germany"],
+  ["USA, Texas", "Texas, United States"],
   ["Atlanta, State of GA", "Atlanta, Georgia, United States"],
 ])("%s suggests %s, and never a prefix such as `State of` as a location", (typed, suggestion) => {
   expect(issuesOf({ keyword: "a", location: typed })[0]?.message).toContain(`Did you mean "${suggestion}"`);
