@@ -32,8 +32,8 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
         "No search provider of this service supports the `{field}` of this query. Change or omit that field.",
       refused_by_provider: "A search provider rejects the `{field}` of this query. Change that field.",
       location_unknown: [
-        "No search provider lists this `location`. Did you mean {candidates}?",
-        "No search provider lists this `location`. Check its spelling, or search from its country.",
+        "The place in `location` is not known in its country. Did you mean {candidates}?",
+        "The place in `location` is not known in its country. Check its spelling, or search from the country alone.",
       ],
       location_ambiguous: "Several places have the name in `location`. Expected {candidates}.",
     },

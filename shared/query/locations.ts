@@ -126,6 +126,34 @@ export function placesNamed(typed: string): string[] {
   return [...new Map(places.map((place) => [foldName(place), place])).values()].slice(0, candidatesMax);
 }
 
+/** In the order of their frequency: of two names of one city, the one with the more usual letter comes first. */
+const letters = "etaoinsrhldcumfpgwybvkxjqz";
+/** A shorter name is a typo away from too many others, and in a longer one too many letters can be wrong. */
+const [lettersMin, lettersMax] = [4, 30];
+
+/** The cities of a country whose name differs from a text by one letter or a swap of two, the largest first. */
+export function similarCities(typed: string, countryCode: string): string[] {
+  const folded = foldName(typed);
+  if (folded.length < lettersMin || folded.length > lettersMax) return [];
+  const cuts = Array.from({ length: folded.length + 1 }, (_, at) => [folded.slice(0, at), folded.slice(at)] as const);
+  const variants = [
+    ...cuts.map(([before, [first = "", second = "", ...rest]]) => before + second + first + rest.join("")),
+    ...cuts.flatMap(([before, after]) => Array.from(letters, (letter) => before + letter + after)),
+    ...cuts.map(([before, after]) => before + after.slice(1)),
+    ...cuts.flatMap(([before, after]) => Array.from(letters, (letter) => before + letter + after.slice(1))),
+  ];
+  const found = [...new Set(variants)].flatMap((name) =>
+    citiesNamed(name).flatMap((city) => (city.countryCode === countryCode ? [{ name, city }] : [])),
+  );
+  const byCity = new Map(
+    found.toReversed().map((one) => [`${one.city.population} ${whereKnown(one.city)}`, one] as const),
+  );
+  return [...byCity.values()]
+    .toSorted((one, other) => other.city.population - one.city.population)
+    .slice(0, suggestionsMax)
+    .map(({ name, city }) => `${name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())}, ${whereKnown(city)}`);
+}
+
 /** What a text after these parts may mean; or else the regions with that name, or with that code, in whose country the place is. */
 function regionsNamed(within: readonly string[], text: string, isWholeText: boolean): string[] {
   const folded = foldName(text);

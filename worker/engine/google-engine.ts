@@ -5,7 +5,7 @@ import type { ErrorDetails } from "../../shared/errors.ts";
 import { truncate } from "../../shared/errors/truncate.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { isFinerThanCountry, isKnown, placesNamed } from "../../shared/query/locations.ts";
+import { countryOf, isFinerThanCountry, isKnown, placesNamed, similarCities } from "../../shared/query/locations.ts";
 import { keywordCharactersMax, type Query } from "../../shared/query/query.ts";
 import type { Result } from "../../shared/results.ts";
 import { answerBytesMax, countFitting } from "../../shared/search-answer.ts";
@@ -143,8 +143,10 @@ function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: L
 /** Refused, because providers search from the country if they do not know a place, and charge for it. */
 function unknownLocation(location: string): Refused {
   const [place = ""] = location.split(",");
-  const elsewhere = placesNamed(place).map((candidate) => candidate.replaceAll(", ", ","));
-  return refusal("location_unknown", elsewhere);
+  const elsewhere = placesNamed(place);
+  const places = elsewhere.length > 0 ? elsewhere : similarCities(place, countryOf(location));
+  const candidates = places.map((candidate) => candidate.replaceAll(", ", ","));
+  return refusal("location_unknown", candidates);
 }
 
 function refusal(reason: "location_ambiguous" | "location_unknown", candidates: readonly string[]): Refused {

@@ -52,6 +52,13 @@ describe("a search over HTTP", () => {
     expect(await searchSerper({ location: "Toronto, Germany" })).toMatchObject({
       details: { candidates: ["Toronto,Canada", "Toronto,Ohio,United States"] },
     });
+    for (const [typed, meant] of [
+      ["Berln, Germany", "Berlin,Germany"],
+      ["Munihc, Germany", "Munich,Germany"],
+      ["Pariss, France", "Paris,France"],
+      ["Huoston, United States", "Houston,Texas,United States"],
+    ] as const)
+      expect(await searchSerper({ location: typed })).toMatchObject({ details: { candidates: { 0: meant } } });
     expect(stub.requests).toEqual([]);
   });
 
