@@ -38,7 +38,8 @@ export const errors = {
   engine_timeout: {
     status: 504,
     retry: true,
-    message: "No answer before the deadline. Nothing was charged, or the answer is kept under the Idempotency-Key.",
+    message:
+      "No answer before the deadline. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
   },
 } as const;
 

@@ -83,7 +83,7 @@ const texts = new Map<string, Readonly<Record<string, string | readonly string[]
       balance_unreadable: "The balance cannot be read right now. Retry in {retryAfterMs}.",
     },
     engine_timeout: {
-      "": "No answer within {timeoutMs}. Nothing was charged, or the answer is kept under the Idempotency-Key.",
+      "": "No answer within {timeoutMs}. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
       still_running:
         "No answer within {timeoutMs}, but the search still runs, and its answer will be charged. The same search, repeated within " +
         "60 s of its start, gets that answer without another charge.",
@@ -139,6 +139,7 @@ function filled(text: string, details: Readonly<Record<string, unknown>>): strin
 function shown(name: string, value: unknown): string {
   if (Array.isArray(value)) return alternatives(value.map(String));
   // People wait by the second, as the header Retry-After says.
+  if (name === "timeoutMs" && typeof value === "number") return `${Math.round(value / 100) / 10} s`;
   if (typeof value === "number") return name.endsWith("Ms") ? `${Math.ceil(value / 1_000)} s` : String(value);
   return typeof value === "string" ? value : "";
 }

@@ -665,7 +665,7 @@ export interface components {
                 retryAfterMs: number;
             };
         };
-        /** @description No answer before the deadline. Nothing was charged, or the answer is kept under the Idempotency-Key. */
+        /** @description No answer before the deadline. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it. */
         EngineTimeout: {
             /**
              * @description The error code, for programs.
@@ -674,7 +674,7 @@ export interface components {
             code: "engine_timeout";
             /**
              * @description What is wrong, for people. It may change.
-             * @example No answer before the deadline. Nothing was charged, or the answer is kept under the Idempotency-Key.
+             * @example No answer before the deadline. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.
              */
             message: string;
             /** @description The deadline of the search. */

@@ -76,6 +76,13 @@ describe("the message of a 402 names what ran out", () => {
   });
 });
 
+test("the message of a 504 has its deadline, to a tenth of a second", () => {
+  expect(messageOf("engine_timeout", { timeoutMs: 30_000 })).toMatch(/^No answer within 30 s\./);
+  expect(messageOf("engine_timeout", { timeoutMs: 4_500, reason: "still_running" })).toMatch(
+    /^No answer within 4\.5 s,/,
+  );
+});
+
 test("the message of a 400 is its first issue, and says how many more there are", () => {
   const issues = [
     { path: "depth", message: "Expected a whole number." },
