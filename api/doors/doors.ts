@@ -1,5 +1,6 @@
 import type { Request, RequestHandler, Response } from "express";
 import type { Redis } from "ioredis";
+import { z } from "zod";
 import type { Config, DoorName } from "../../shared/config.ts";
 import { type Metrics, searchStatuses } from "../../shared/metrics.ts";
 import { STATUS_CODES } from "../../shared/process/http.ts";
@@ -125,6 +126,8 @@ function credentialOf({ token }: Entrance, request: Request): [scope: Scope, sen
   return ["search", hasBearerToken(request) ? undefined : { token: readApiKey(request) }];
 }
 
+const sentFields = z.record(z.string(), z.unknown()).catch({});
+
 /** @throws {CallerError} with the clients' names of the fields. */
 function readOrder(
   { fields, names }: Door,
@@ -132,7 +135,10 @@ function readOrder(
   scope: Pick<RequestScope, "search">,
 ): { order: Order; query: Query } {
   const read = fields.safeParse(sent);
-  if (!read.success) throw new CallerError("bad_request", { issues: issuesOf(read.error, []) });
+  if (!read.success) {
+    scope.search = { keyword: sentFields.parse(sent)[names.keyword ?? ""] };
+    throw new CallerError("bad_request", { issues: issuesOf(read.error, []) });
+  }
   const order = read.data;
   scope.search = order.search;
   const given = Object.entries(order.search).filter(([, value]) => value !== undefined);

@@ -22,7 +22,9 @@ ${refused.map(row)}</tbody>
 function row(refusal: LoggedRefusal): Html {
   const { at, requestId, refusals, query, code, message } = refusal;
   const { keyword, ...others } = query ?? {};
-  const shown = refusals > 1 ? `${count(refusals)} more in the same minute` : (keyword ?? "No valid keyword");
+  // Without the scope, the request is not read.
+  const without = code === "unauthenticated" ? "Not read" : "No valid keyword";
+  const shown = refusals > 1 ? `${count(refusals)} more in the same minute` : (keyword ?? without);
   return html`<tr>
 <td class="when">${timeElement(at, html`${dayOf(at)} <span>${timeOf(at)}</span>`)}</td>
 <td class="what"><a class="keyword" href="${searchAddress(requestId)}">${shown}</a> <span class="place">${placeOf(others)}</span></td>

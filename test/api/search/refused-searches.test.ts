@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SearchFailed } from "../../../api/errors.ts";
 import { RefusedSearches } from "../../../api/search/refused-searches.ts";
-import { newToken } from "../../../api/tokens/tokens.ts";
+import { issueToken, newToken } from "../../../api/tokens/tokens.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { newId } from "../../../shared/ids.ts";
 import {
@@ -50,6 +50,9 @@ async function refusedEverywhere({ organizationId, token }: Organization, visito
   const byAgent = await agent.call("serp.search", { keyword: "by agent" });
   await agent.close();
   const atDoor = await send("/serper/search", { "x-api-key": token }, JSON.stringify({ q: "at the door", gl: "de" }));
+  const invalidAtDoor = await send("/serper/search", { "x-api-key": token }, '{"q":"rake at the door","num":"x"}');
+  const unscoped = await issueToken(service.database, organizationId, { scopes: ["usage"] });
+  const withoutScope = await service.search(unscoped?.token ?? "", { keyword: "not read" });
   const form = { organization: organizationId, key: "k", keyword: "in the playground" };
   const byForm = await visitor.post("/playground/search", form);
   const idOf = ({ headers }: Answer) => headers.get("x-request-id") ?? "";
@@ -63,6 +66,8 @@ async function refusedEverywhere({ organizationId, token }: Organization, visito
     { id: idOf(unpaid), shows: ["402 out_of_credits", "it costs 5 mils", "pump smk_…", "German", "Top up at"] },
     { id: byAgent.body.requestId, shows: ["402 out_of_credits", "by agent"] },
     { id: idOf(atDoor), shows: ["402 out_of_credits", "at the door"] },
+    { id: idOf(invalidAtDoor), shows: ["400 bad_request", "num:", "rake at the door"] },
+    { id: idOf(withoutScope), shows: ["401 unauthenticated", "lacks the scope"] },
     { id: idOf(byForm), shows: ["402 out_of_credits", "in the playground"] },
   ];
 }
@@ -84,6 +89,7 @@ test("a refused search is found by its id over every entrance, with status, mess
   }
   const listed = readable((await visitor.get("/billing/searches?show=refused")).text);
   for (const { shows } of cases) expect(listed).toContain(shows[0]);
+  for (const shown of ["Not read", "No valid keyword", "rake at the door"]) expect(listed).toContain(shown);
   const found = readable((await visitor.get("/billing/searches?show=refused&find=PUMP")).text);
   expect([found.includes("garden pump"), found.includes("hose")]).toEqual([true, false]);
   expect((await visitor.get("/billing/searches.csv?show=refused")).status).toBe(404);
