@@ -7,7 +7,7 @@ const waitMsMax = 135_000;
 
 form?.addEventListener("input", () => {
   const typed = new FormData(form);
-  const body = { keyword: typed.get("keyword") };
+  const body = { keyword: typed.get("keyword") || form.elements.keyword.dataset.example };
   for (const name of ["location", "language", "targetDomain", "device", "format"]) if (typed.get(name)) body[name] = typed.get(name);
   if (typed.get("depth")) body.depth = Number(typed.get("depth"));
   if (typed.has("types")) body.types = typed.getAll("types");

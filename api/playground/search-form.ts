@@ -53,7 +53,7 @@ export function searchFields(
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
-  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off" enterkeyhint="search"${hasFocus && html` autofocus`}><button>Search</button></div>
+  return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off" enterkeyhint="search" data-example="${exampleKeyword}"${hasFocus && html` autofocus`}><button>Search</button></div>
 <div class="where">
 <label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
 <label>Country or place <input name="location" value="${text("location")}" placeholder="United States" list="places" autocomplete="off" enterkeyhint="search" data-suggest></label>
@@ -115,6 +115,9 @@ export function readSample(form: URLSearchParams): SampleLanguage {
   return languages.find((language) => language === form.get("code")) ?? "curl";
 }
 
+/** In the code while the form has no keyword, with which the API would refuse it. */
+const exampleKeyword = "coffee";
+
 /** The request in three languages, one of which is visible. The page's script replaces the body in each when the form changes. */
 export function codeSamples(
   address: string,
@@ -124,13 +127,18 @@ export function codeSamples(
   const samples = searchSamples(address);
   const panel = (language: SampleLanguage) => {
     const { before, after, indent } = samples[language];
-    const body = bodyInSample(requestBody, language, samples[language]);
+    const body = bodyInSample(
+      { ...requestBody, keyword: requestBody["keyword"] || exampleKeyword },
+      language,
+      samples[language],
+    );
     const kind = language === "curl" ? "shell" : "";
     return html`<div class="${language}"><button type="button" class="plain" data-copy="code-${language}" hidden>Copy</button><pre id="code-${language}" tabindex="0" role="region" aria-label="${sampleLanguages[language]}">${highlighted(before)}<span data-body="${kind}" data-indent="${indent}">${highlighted(body)}</span>${highlighted(after)}</pre></div>`;
   };
   return html`<div class="code" id="code" data-token="${codeToken.source}">
 <div class="tabs" role="radiogroup" aria-label="Programming language">${languages.map((language) => tab(language, chosen))}</div>
-${languages.map(panel)}</div>`;
+${languages.map(panel)}</div>
+<p class="aside">The code reads the token from the variable <code>SERPMILL_TOKEN</code> of the environment: set it first.</p>`;
 }
 
 const tab = (language: SampleLanguage, chosen: SampleLanguage) =>
