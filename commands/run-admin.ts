@@ -5,7 +5,6 @@ import { ConfigError } from "../shared/config.ts";
 import { explainRefusal } from "../shared/database/process-login.ts";
 import { addAuditCommands } from "./audit.ts";
 import { addAutoTopupCommands } from "./auto-topups.ts";
-import { addCompletionCommand } from "./completion.ts";
 import { addCreditCommands } from "./credit.ts";
 import { addDoctorCommand } from "./doctor.ts";
 import { addErasureCommands } from "./erasure/erasure.ts";
@@ -90,6 +89,5 @@ export function createProgram(terminal: Terminal): Command {
   addSearchCommands(program, run);
   addAuditCommands(program, run);
   addDoctorCommand(program, { run, show, terminal });
-  addCompletionCommand(program, terminal);
   return program;
 }

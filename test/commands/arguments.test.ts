@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { allCommands, runAdminHere } from "../harness/clients/admin.ts";
@@ -61,7 +59,6 @@ test.each([
     args: ["ledger", "list", unknownId, "--kind", "gift"],
     says: /Allowed choices are grant, charge, reversal/,
   },
-  { args: ["completion", "tcsh"], says: /Allowed choices are bash, zsh, fish/ },
   { args: ["search", "raw", "org_1"], says: /expected the id of a search: req_ and 26 letters and digits/ },
   { args: ["webhook", "replay", "req_1"], says: /expected evt_ and 26 letters and digits/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
@@ -86,31 +83,6 @@ test("without its settings a command says which are missing", async () => {
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
   const missing = ["DATABASE_URL", "REDIS_URL", "SERP_PROVIDERS"].map((name) => `\n  ${name}: .*`);
   expect(stderr).toMatch(new RegExp(`^These settings are missing or wrong:${missing.join("")}\n$`));
-});
-
-test.each([
-  ["o", ["org"]],
-  ["limit ", ["org", "token"]],
-  ["org create --name Acme --c", ["--credit"]],
-  ["limit org --d", ["--day"]],
-  ["audit list --action limit", ["limit.set"]],
-  ["completion ", ["bash", "zsh", "fish", "--help", "--json", "--usd"]],
-])("in bash, TAB after `serpmill-admin %s` offers what may follow", async (line, offered) => {
-  const { exitCode, stdout } = await runAdminHere(["completion", "bash"], {});
-  expect(exitCode).toBe(0);
-  const words = `serpmill-admin ${line}`.split(" ").map((word) => `'${word}'`);
-  const press = `COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _serpmill_admin; echo "\${COMPREPLY[*]}"`;
-  const bash = await promisify(execFile)("bash", ["-euc", `${stdout}\n${press}`]);
-  expect(bash.stdout.trim().split(" ")).toEqual(offered);
-});
-
-test.each(["zsh", "fish"])("the script for %s has the words of every command", async (shell) => {
-  const { stdout } = await runAdminHere(["completion", shell], {});
-  for (const { words, command } of allCommands()) {
-    const options = command.options.map(({ long }) => long);
-    const branch = stdout.slice(stdout.indexOf(` ${words.join(" ")}`));
-    for (const option of options) expect(branch.slice(0, branch.indexOf("\n", 80))).toContain(option);
-  }
 });
 
 test.each([
