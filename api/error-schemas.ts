@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, errors } from "../shared/errors.ts";
 import { requestId } from "../shared/ids.ts";
+import { reasonsOf } from "../shared/errors/error-messages.ts";
 import { engineFailures } from "../shared/outcomes.ts";
 import { headerScopes } from "../shared/organizations/organizations.ts";
 import { depthMax } from "../shared/query/depth.ts";
@@ -9,38 +10,6 @@ import { candidatesMax } from "../shared/query/locations.ts";
 import { issuesMax } from "../shared/errors/issues.ts";
 
 /** The schemas of all errors: `details` by code, and response bodies by status. */
-
-/** Reasons for `bad_request` that do not concern a single field. */
-const badRequestReasons = [
-  "body_missing",
-  "body_not_json",
-  "body_not_utf8",
-  "body_too_large",
-  "body_unreadable",
-  "content_type_not_json",
-  "content_encoding_unsupported",
-  "charset_not_utf8",
-  "json_not_accepted",
-  "idempotency_key_reused",
-  "malformed_http",
-  "one_host_header_expected",
-  "too_many_headers",
-  "headers_too_large",
-  "transfer_encoding_not_chunked",
-  "expectation_unknown",
-  "request_too_slow",
-] as const;
-
-const unavailableReasons = [
-  "redis_unreachable",
-  "postgres_unreachable",
-  "token_lookups_full",
-  "no_workers",
-  "queue_too_long",
-  "shutting_down",
-  "balance_unreadable",
-] as const;
-export type UnavailableReason = (typeof unavailableReasons)[number];
 
 const mils = (description: string) => natural.describe(`${description}, in mils.`);
 const milliseconds = (description: string) => natural.describe(`${description}, in milliseconds.`);
@@ -73,11 +42,11 @@ function errorSchema<Code extends ErrorCode, Details extends z.ZodRawShape>(
 export const errorDefinitions = {
   bad_request: errorSchema("bad_request", "Either `issues` or `reason`.", {
     issues: optional(z.array(issue).max(issuesMax), "The invalid fields."),
-    reason: optional(z.enum(badRequestReasons), "What is wrong, if it is not a field."),
+    reason: optional(z.enum(reasonsOf("bad_request")), "What is wrong, if it is not a field."),
   }),
   query_rejected: errorSchema("query_rejected", "Which field to change, and why.", {
     reason: z
-      .enum(["unsupported", "refused_by_provider", "location_unknown", "location_ambiguous"])
+      .enum(reasonsOf("query_rejected"))
       .describe(
         "`unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it. " +
           "`location_unknown`: no provider lists the city or region, or it is not known. `location_ambiguous`: there are several of that name.",
@@ -106,7 +75,7 @@ export const errorDefinitions = {
       .enum(["upgrade", "contact_operator"])
       .describe("What the organization can do: `contact_operator` if it is suspended, otherwise `upgrade`."),
     reason: optional(
-      z.enum(["suspended", "max_depth"]),
+      z.enum(reasonsOf("plan_required")),
       "`suspended`: the operator has suspended the organization. `max_depth`: the plan has no searches of this depth. " +
         "Missing if the plan has no searches at all.",
     ),
@@ -126,7 +95,7 @@ export const errorDefinitions = {
         ),
       topupUrl: z.string().describe("Where to top up: a URL, or a path on this host."),
       reason: optional(
-        z.enum(["daily_limit", "monthly_limit", "token_limit"]),
+        z.enum(reasonsOf("out_of_credits")),
         "Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.",
       ),
       period: optional(z.enum(["day", "month"]), "The UTC day or the calendar month."),
@@ -138,7 +107,7 @@ export const errorDefinitions = {
   method_not_allowed: errorSchema("method_not_allowed", "No details.", {}),
   rate_limited: errorSchema("rate_limited", "Which limit was reached, and when to retry.", {
     reason: z
-      .enum(["window", "concurrency", "unpaid_calls", "unread", "refused"])
+      .enum(reasonsOf("rate_limited"))
       .describe(
         "`window`: the rate window is full. `concurrency`: too many searches in flight. `unpaid_calls`: in the last hour " +
           "too many provider calls were left unpaid by searches that were disconnected, cancelled or whose answers were not " +
@@ -168,7 +137,7 @@ export const errorDefinitions = {
   }),
   unavailable: errorSchema("unavailable", "Why, and when to retry.", {
     reason: z
-      .enum(unavailableReasons)
+      .enum(reasonsOf("unavailable"))
       .describe(
         "`no_workers`: no worker is running. `queue_too_long`: too many searches wait. `shutting_down`: this process is stopping. " +
           "`token_lookups_full`: too many unknown tokens wait to be checked. With these four nothing was charged. " +

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { RateWindow } from "../shared/credits/admit.ts";
 import type { Plan } from "../shared/credits/plans.ts";
-import type { UnavailableReason } from "./error-schemas.ts";
+import type { ErrorReason } from "../shared/errors/error-messages.ts";
 import { CallerError, type ErrorCode, type ErrorDetails } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { SearchTrace } from "../shared/queue/replies.ts";
@@ -12,7 +12,7 @@ import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 type BillingReason = "payments_unavailable" | "card_unavailable" | "topup_not_credited" | "too_many_downloads";
 
 /** 503 with the time, in milliseconds, after which a retry makes sense. */
-export function unavailable(reason: UnavailableReason | BillingReason, retryAfterMs = 1_000): CallerError {
+export function unavailable(reason: ErrorReason<"unavailable"> | BillingReason, retryAfterMs = 1_000): CallerError {
   return new CallerError("unavailable", { reason, retryAfterMs });
 }
 
@@ -25,7 +25,7 @@ const concurrencyRetryAfterMs = 1_000;
 const unpaidCallsSeconds = 3_600;
 
 interface RateLimitDetails extends ErrorDetails {
-  reason: "window" | "concurrency" | "unpaid_calls" | "unread" | "refused";
+  reason: ErrorReason<"rate_limited">;
   retryAfterMs: number;
   limit: number;
   windowSeconds?: number;

@@ -6,90 +6,96 @@ import type { Issue } from "./issues.ts";
  * What is wrong, for people, by the code of an error and its `details.reason` (`""` where it has none). `{field}` stands for
  * a field of the details, milliseconds for seconds. Of several texts the first one counts whose fields the details have.
  */
-const texts = new Map<string, Readonly<Record<string, string | readonly string[]>>>(
-  Object.entries({
-    bad_request: {
-      body_missing: "The request has no body. Expected a JSON object.",
-      body_not_json: "The body is not valid JSON. Expected a JSON object.",
-      body_not_utf8: "The body is not valid UTF-8.",
-      body_too_large: "The body is too large. The API reads at most 16 KiB.",
-      body_unreadable: "The body cannot be decompressed by its `Content-Encoding`.",
-      content_type_not_json: "The header `Content-Type` must be `application/json`.",
-      content_encoding_unsupported: "This `Content-Encoding` is not supported. Use gzip, deflate, br or none.",
-      charset_not_utf8: "The charset in the header `Content-Type` must be utf-8.",
-      json_not_accepted: "The header `Accept` excludes `application/json`, which every answer is.",
-      idempotency_key_reused: "This Idempotency-Key belongs to another query. Use a new key for a new query.",
-      malformed_http: "The request is not valid HTTP.",
-      one_host_header_expected: "The request must have exactly one header `Host`.",
-      too_many_headers: "The request has too many headers.",
-      headers_too_large: "The headers are too large. The API reads at most 8 kB of them.",
-      transfer_encoding_not_chunked: "The only supported `Transfer-Encoding` is chunked.",
-      expectation_unknown: "The only supported value of the header `Expect` is 100-continue.",
-      request_too_slow: "The request took longer than 8 s to arrive, or its headers longer than 5 s.",
-    },
-    query_rejected: {
-      unsupported:
-        "No search provider of this service supports the `{field}` of this query. Change or omit that field.",
-      refused_by_provider: "A search provider rejects the `{field}` of this query. Change that field.",
-      location_unknown: [
-        "The place in `location` is not known in its country. Did you mean {candidates}?",
-        "The place in `location` is not known in its country. Check its spelling, or search from the country alone.",
-      ],
-      location_ambiguous: "Several places have the name in `location`. Expected {candidates}.",
-    },
-    unauthenticated: {
-      scope: "The token is valid, but lacks the scope `{scope}` that this operation needs. Use a token that has it.",
-    },
-    plan_required: {
-      "": "The organization's plan `{plan}` does not include this operation.",
-      suspended: "The operator has suspended the organization. Contact the operator of this service.",
-      max_depth: "The organization's plan `{plan}` includes searches with a `depth` of at most {maxDepth}.",
-    },
-    out_of_credits: {
-      "":
-        "The organization's credit does not cover this search: it costs {priceMils} mils, {availableMils} are available, and " +
-        "searches in flight hold {heldMils}. Top up at {topupUrl}.",
-      daily_limit: limitTexts("The organization's daily"),
-      monthly_limit: limitTexts("The organization's monthly"),
-      token_limit: limitTexts("The token's", " for a {period}"),
-    },
-    rate_limited: {
-      window: "The rate window of {limit} requests in {windowSeconds} s is full. Retry in {retryAfterMs}.",
-      concurrency:
-        "As many searches are in flight as the organization's plan allows: {limit}. Retry when one has ended.",
-      unpaid_calls:
-        "In the last hour too many calls to search providers were left unpaid, by searches that were disconnected, cancelled or not " +
-        "taken. The organization's plan allows {limit}, and one token half of them. Retry in {retryAfterMs}, or send an Idempotency-Key.",
-      unread: "{limit} bytes of earlier answers are not read yet. Read them, then retry.",
-      refused:
-        "More than {limit} requests in {windowSeconds} s were refused, replayed or called no tool. Retry in {retryAfterMs}.",
-    },
-    not_implemented: { "": 'The engine "{engine}" is not implemented. Expected {supported}.' },
-    engine_error: {
-      provider_unavailable: "The search provider is down or overloaded. Nothing was charged; retry later.",
-      provider_refused:
-        "The search provider refused the request or the operator's account there. Nothing was charged. If it goes on, tell the " +
-        "operator of this service.",
-      unreadable_answer:
-        "The search provider's answer could not be read. Nothing was charged. Retry once; if it goes on, tell the operator of this service.",
-    },
-    unavailable: {
-      redis_unreachable: "The service cannot reach its Redis right now. Retry in {retryAfterMs}.",
-      postgres_unreachable: "The service cannot reach its Postgres right now. Retry in {retryAfterMs}.",
-      token_lookups_full: "Too many unknown tokens wait to be checked. Retry in {retryAfterMs}.",
-      no_workers: "No worker of the service is running. Retry in {retryAfterMs}.",
-      queue_too_long: "Too many searches wait for this one to be answered in time. Retry in {retryAfterMs}.",
-      shutting_down: "This process of the service is stopping. Retry in {retryAfterMs}.",
-      balance_unreadable: "The balance cannot be read right now. Retry in {retryAfterMs}.",
-    },
-    engine_timeout: {
-      "": "No answer within {timeoutMs}. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
-      still_running:
-        "No answer within {timeoutMs}, but the search still runs, and its answer will be charged. The same search, repeated within " +
-        "60 s of its start, gets that answer without another charge.",
-    },
-  }),
-);
+const texts = {
+  bad_request: {
+    body_missing: "The request has no body. Expected a JSON object.",
+    body_not_json: "The body is not valid JSON. Expected a JSON object.",
+    body_not_utf8: "The body is not valid UTF-8.",
+    body_too_large: "The body is too large. The API reads at most 16 KiB.",
+    body_unreadable: "The body cannot be decompressed by its `Content-Encoding`.",
+    content_type_not_json: "The header `Content-Type` must be `application/json`.",
+    content_encoding_unsupported: "This `Content-Encoding` is not supported. Use gzip, deflate, br or none.",
+    charset_not_utf8: "The charset in the header `Content-Type` must be utf-8.",
+    json_not_accepted: "The header `Accept` excludes `application/json`, which every answer is.",
+    idempotency_key_reused: "This Idempotency-Key belongs to another query. Use a new key for a new query.",
+    malformed_http: "The request is not valid HTTP.",
+    one_host_header_expected: "The request must have exactly one header `Host`.",
+    too_many_headers: "The request has too many headers.",
+    headers_too_large: "The headers are too large. The API reads at most 8 kB of them.",
+    transfer_encoding_not_chunked: "The only supported `Transfer-Encoding` is chunked.",
+    expectation_unknown: "The only supported value of the header `Expect` is 100-continue.",
+    request_too_slow: "The request took longer than 8 s to arrive, or its headers longer than 5 s.",
+  },
+  query_rejected: {
+    unsupported: "No search provider of this service supports the `{field}` of this query. Change or omit that field.",
+    refused_by_provider: "A search provider rejects the `{field}` of this query. Change that field.",
+    location_unknown: [
+      "The place in `location` is not known in its country. Did you mean {candidates}?",
+      "The place in `location` is not known in its country. Check its spelling, or search from the country alone.",
+    ],
+    location_ambiguous: "Several places have the name in `location`. Expected {candidates}.",
+  },
+  unauthenticated: {
+    scope: "The token is valid, but lacks the scope `{scope}` that this operation needs. Use a token that has it.",
+  },
+  plan_required: {
+    "": "The organization's plan `{plan}` does not include this operation.",
+    suspended: "The operator has suspended the organization. Contact the operator of this service.",
+    max_depth: "The organization's plan `{plan}` includes searches with a `depth` of at most {maxDepth}.",
+  },
+  out_of_credits: {
+    "":
+      "The organization's credit does not cover this search: it costs {priceMils} mils, {availableMils} are available, and " +
+      "searches in flight hold {heldMils}. Top up at {topupUrl}.",
+    daily_limit: limitTexts("The organization's daily"),
+    monthly_limit: limitTexts("The organization's monthly"),
+    token_limit: limitTexts("The token's", " for a {period}"),
+  },
+  rate_limited: {
+    window: "The rate window of {limit} requests in {windowSeconds} s is full. Retry in {retryAfterMs}.",
+    concurrency: "As many searches are in flight as the organization's plan allows: {limit}. Retry when one has ended.",
+    unpaid_calls:
+      "In the last hour too many calls to search providers were left unpaid, by searches that were disconnected, cancelled or not " +
+      "taken. The organization's plan allows {limit}, and one token half of them. Retry in {retryAfterMs}, or send an Idempotency-Key.",
+    unread: "{limit} bytes of earlier answers are not read yet. Read them, then retry.",
+    refused:
+      "More than {limit} requests in {windowSeconds} s were refused, replayed or called no tool. Retry in {retryAfterMs}.",
+  },
+  not_implemented: { "": 'The engine "{engine}" is not implemented. Expected {supported}.' },
+  engine_error: {
+    provider_unavailable: "The search provider is down or overloaded. Nothing was charged; retry later.",
+    provider_refused:
+      "The search provider refused the request or the operator's account there. Nothing was charged. If it goes on, tell the " +
+      "operator of this service.",
+    unreadable_answer:
+      "The search provider's answer could not be read. Nothing was charged. Retry once; if it goes on, tell the operator of this service.",
+  },
+  unavailable: {
+    redis_unreachable: "The service cannot reach its Redis right now. Retry in {retryAfterMs}.",
+    postgres_unreachable: "The service cannot reach its Postgres right now. Retry in {retryAfterMs}.",
+    token_lookups_full: "Too many unknown tokens wait to be checked. Retry in {retryAfterMs}.",
+    no_workers: "No worker of the service is running. Retry in {retryAfterMs}.",
+    queue_too_long: "Too many searches wait for this one to be answered in time. Retry in {retryAfterMs}.",
+    shutting_down: "This process of the service is stopping. Retry in {retryAfterMs}.",
+    balance_unreadable: "The balance cannot be read right now. Retry in {retryAfterMs}.",
+  },
+  engine_timeout: {
+    "": "No answer within {timeoutMs}. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
+    still_running:
+      "No answer within {timeoutMs}, but the search still runs, and its answer will be charged. The same search, repeated within " +
+      "60 s of its start, gets that answer without another charge.",
+  },
+} satisfies Record<string, Readonly<Record<string, string | readonly string[]>>>;
+const textsByCode = new Map<string, Readonly<Record<string, string | readonly string[]>>>(Object.entries(texts));
+
+type ReasonedCode = keyof typeof texts;
+export type ErrorReason<Code extends ReasonedCode> = Exclude<keyof (typeof texts)[Code], "">;
+
+/** The reasons that the details of an error with this code may have, in the order of the texts. */
+export function reasonsOf<Code extends ReasonedCode>(code: Code): ErrorReason<Code>[] {
+  // Object.keys returns strings.
+  return Object.keys(texts[code]).filter((reason) => reason !== "") as ErrorReason<Code>[];
+}
 
 /** For a limit that the search would exceed, with what is left of it, and without. */
 function limitTexts(whose: string, period = ""): string[] {
@@ -119,7 +125,7 @@ export function errorText(code: string, details: Readonly<Record<string, unknown
     return `${issue.path === "" ? "" : `\`${issue.path}\`: `}${issue.message}${more}`;
   }
   const { reason = "" } = details;
-  const ofCode = texts.get(code) ?? {};
+  const ofCode = textsByCode.get(code) ?? {};
   if (typeof reason !== "string" || !Object.hasOwn(ofCode, reason)) return undefined;
   return [ofCode[reason] ?? []]
     .flat()
