@@ -46,12 +46,6 @@ export function openMetrics() {
     ...ofBillingPage(declare),
     ...ofProcess(declare),
   };
-  // A gauge is absent until it is measured, not 0, so that an alert can tell "fine" from "not measured".
-  const { holdsOpen, heldMils, ledgerDriftMils, ledgerGapsOpen, workerSlots, workerSlotsTaken } = metrics;
-  const { queueDepth, queueOldestSeconds, workersReporting, liveStreams, redisMemoryUsed, redisMemoryLimit } = metrics;
-  const ofWorkers = [holdsOpen, heldMils, ledgerDriftMils, ledgerGapsOpen, workerSlots, workerSlotsTaken];
-  const ofApis = [queueDepth, queueOldestSeconds, workersReporting, liveStreams, redisMemoryUsed, redisMemoryLimit];
-  for (const measured of [...ofWorkers, ...ofApis]) measured.remove();
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.parserRefusals, "reason", ["malformed_http", "headers_too_large", "request_too_slow"]);
   startAtZero(metrics.admissions, "outcome", [...plainAdmissions, ...otherAdmissions]);
@@ -105,7 +99,7 @@ function ofRequests({ counter, gauge, histogram }: Declare) {
   };
 }
 
-function ofMoney({ counter, gauge, histogram }: Declare) {
+function ofMoney({ counter, measured, histogram }: Declare) {
   return {
     settlements: counter("settlements_total", "Searches decided by this process, by kind and reason.", [
       "kind",
@@ -137,18 +131,18 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
     topupMils: counter("topup_mils_total", "Mils that were paid for and credited."),
     webhookDeliveries: counter("webhook_deliveries_total", "Attempts to send events, by outcome.", ["outcome"]),
     webhookEventsGivenUp: counter("webhook_events_given_up_total", "Events that no attempt delivered."),
-    holdsOpen: gauge("holds_open", "Open holds. Only the leading worker exports it."),
-    heldMils: gauge("holds_held_mils", "Mils held by open holds. Only the leading worker exports it."),
+    holdsOpen: measured("holds_open", "Open holds. Only the leading worker exports it."),
+    heldMils: measured("holds_held_mils", "Mils held by open holds. Only the leading worker exports it."),
     holdsSwept: counter(
       "holds_swept_total",
       "Holds that were still open 2 s after their deadline and were ended by the sweeper.",
     ),
     maintenanceFailures: counter("maintenance_failures_total", "Steps of maintenance that failed, by step.", ["step"]),
-    ledgerDriftMils: gauge(
+    ledgerDriftMils: measured(
       "ledger_drift_mils",
       "Mils by which ledger, balances and Redis differ; above 0 only by a bug.",
     ),
-    ledgerGapsOpen: gauge(
+    ledgerGapsOpen: measured(
       "ledger_gaps_open",
       "Gaps in the ledger that no operator has closed. Only the leading worker exports it.",
     ),
@@ -160,13 +154,13 @@ function ofMoney({ counter, gauge, histogram }: Declare) {
   };
 }
 
-function ofQueue({ gauge, histogram }: Declare) {
+function ofQueue({ measured, histogram }: Declare) {
   return {
-    queueDepth: gauge("queue_depth", "Searches that wait for a worker."),
-    queueOldestSeconds: gauge("queue_oldest_age_seconds", "Age of the oldest search that waits in the queue."),
-    workerSlots: gauge("worker_slots", "Searches that this worker may run at once, as its load allows."),
-    workerSlotsTaken: gauge("worker_slots_taken", "Searches that this worker runs."),
-    workersReporting: gauge("workers_reporting", "Workers with a recent heartbeat, as the API sees them."),
+    queueDepth: measured("queue_depth", "Searches that wait for a worker."),
+    queueOldestSeconds: measured("queue_oldest_age_seconds", "Age of the oldest search that waits in the queue."),
+    workerSlots: measured("worker_slots", "Searches that this worker may run at once, as its load allows."),
+    workerSlotsTaken: measured("worker_slots_taken", "Searches that this worker runs."),
+    workersReporting: measured("workers_reporting", "Workers with a recent heartbeat, as the API sees them."),
     queueWaitSeconds: histogram(
       "queue_wait_duration_seconds",
       "From the enqueueing of a search to its start in a worker.",
@@ -227,7 +221,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
   };
 }
 
-function ofBillingPage({ counter, gauge }: Declare) {
+function ofBillingPage({ counter, measured }: Declare) {
   return {
     signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by outcome.", ["outcome"]),
     searchLogRows: counter("search_log_rows_total", "Rows of the search log, by whether Postgres has them.", [
@@ -238,11 +232,11 @@ function ofBillingPage({ counter, gauge }: Declare) {
       "Answers of organizations that keep theirs, by whether Postgres has them.",
       ["outcome"],
     ),
-    liveStreams: gauge("live_streams_open", "Open connections for live updates of the billing page."),
+    liveStreams: measured("live_streams_open", "Open connections for live updates of the billing page."),
   };
 }
 
-function ofProcess({ counter, gauge }: Declare) {
+function ofProcess({ counter, gauge, measured }: Declare) {
   return {
     eventLoopActive: counter("event_loop_active_seconds_total", "Seconds in which the event loop did not wait.", [], {
       collect() {
@@ -258,8 +252,8 @@ function ofProcess({ counter, gauge }: Declare) {
     readinessChecks: gauge("readiness_check_passed", "1 if this process passes a check of /readyz, 0 if not.", [
       "check",
     ]),
-    redisMemoryUsed: gauge("redis_memory_used_bytes", "Memory that Redis uses, as this API sees it."),
-    redisMemoryLimit: gauge("redis_memory_limit_bytes", "maxmemory of Redis, as this API sees it."),
+    redisMemoryUsed: measured("redis_memory_used_bytes", "Memory that Redis uses, as this API sees it."),
+    redisMemoryLimit: measured("redis_memory_limit_bytes", "maxmemory of Redis, as this API sees it."),
   };
 }
 
@@ -277,6 +271,12 @@ function declareIn(registry: Registry) {
     ) => new Counter({ name, help, labelNames: [...labelNames], registers, ...more }),
     gauge: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
       new Gauge({ name, help, labelNames: [...labelNames], registers }),
+    /** A gauge that is absent until it is measured, not 0, so that an alert can tell "fine" from "not measured". */
+    measured: (name: string, help: string) => {
+      const gauge = new Gauge({ name, help, registers });
+      gauge.remove();
+      return gauge;
+    },
     histogram: <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
       new Histogram({ name, help, labelNames: [...labelNames], buckets: secondsBuckets, registers }),
   };
