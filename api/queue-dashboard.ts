@@ -3,6 +3,7 @@ import type { BeforeHook } from "@bull-board/api/typings/app";
 import type { Express, NextFunction, Request, Response } from "express";
 import type { Redis } from "ioredis";
 import type { Context } from "../shared/process/context.ts";
+import { pageHeaders } from "./http/page-headers.ts";
 import { throttledWarning } from "../shared/log.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import { openQueueReader } from "../shared/queue/search-queue.ts";
@@ -21,22 +22,14 @@ const jobsPerPageMax = 50;
 const pollIntervalSeconds = 10;
 
 /** Bull Board loads a font from another site, which the policy prevents, and it inserts styles. Its scripts are files. */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'self'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
 const headers = {
+  ...pageHeaders({
+    "style-src": "'self' 'unsafe-inline'",
+    "font-src": "'none'",
+    "img-src": "'self' data:",
+    "base-uri": "'self'",
+  }),
   "Cache-Control": "no-store",
-  "Content-Security-Policy": policy,
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cross-Origin-Resource-Policy": "same-origin",
   "Referrer-Policy": "no-referrer",
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "DENY",

@@ -3,6 +3,7 @@ import type { Request, Response } from "express";
 import { z } from "zod";
 import { readBrand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { CallerError } from "../../shared/errors.ts";
+import { pageHeaders } from "../http/page-headers.ts";
 import { serveFile, type StaticFile, staticFile } from "../http/static-file.ts";
 import { html } from "../pages/html.ts";
 import { htmlDocument } from "../pages/page-sender.ts";
@@ -15,26 +16,11 @@ const css = "text/css; charset=utf-8";
 const script = "text/javascript; charset=utf-8";
 
 /**
- * Allows only our own files and calls to this API. Scalar brings its style sheet inside its script and draws with style
- * attributes, hence `unsafe-inline` for styles: these can load nothing from elsewhere.
+ * Of all files under /docs. Scalar brings its style sheet inside its script and draws with style attributes, hence
+ * `unsafe-inline` for styles: these can load nothing from elsewhere.
  */
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "font-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
-/** Security headers of all files under /docs. */
 const headers = {
-  "Content-Security-Policy": policy,
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cross-Origin-Resource-Policy": "same-origin",
+  ...pageHeaders({ "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:" }),
   "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
   "Referrer-Policy": "no-referrer",
   "X-Frame-Options": "DENY",

@@ -1,4 +1,5 @@
 import type { Request, Response } from "express";
+import { pageHeaders } from "../http/page-headers.ts";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { StaticFile } from "../http/static-file.ts";
 import { type Html, html } from "./html.ts";
@@ -25,12 +26,19 @@ interface Page {
 /** Sends pages with the headers that limit what a browser may do with them. */
 export class PageSender {
   readonly #files: PageFiles;
-  readonly #securityPolicy: string;
+  readonly #headers: readonly (readonly [string, string])[];
 
   /** @param parts.checkoutOrigin the other origin that a form may lead to; undefined without payments. */
   constructor(parts: { files: PageFiles; checkoutOrigin: string | undefined }) {
     this.#files = parts.files;
-    this.#securityPolicy = securityPolicyOf(parts.checkoutOrigin);
+    // Browsers also apply form-action to the redirect after a form, so it must allow the payment page.
+    const formTargets = parts.checkoutOrigin === undefined ? "'self'" : `'self' ${parts.checkoutOrigin}`;
+    this.#headers = Object.entries({
+      ...pageHeaders({ "form-action": formTargets }),
+      // Other sites get no referrer. "no-referrer" would also remove the Origin of our own forms, which the CSRF check reads.
+      "Referrer-Policy": "same-origin",
+      "Permissions-Policy": disabledFeatures.map((feature) => `${feature}=()`).join(", "),
+    });
   }
 
   send(request: Request, response: Response, { status, title, body, refresh }: Page): void {
@@ -47,30 +55,8 @@ export class PageSender {
 
   /** Sets the security headers that pages, streams and CSV files have besides those of every answer. */
   setHeaders(response: Response): void {
-    response.setHeader("Content-Security-Policy", this.#securityPolicy);
-    // Other sites get no referrer. "no-referrer" would also remove the Origin of our own forms, which the CSRF check reads.
-    response.setHeader("Referrer-Policy", "same-origin");
-    response.setHeader("Cross-Origin-Opener-Policy", "same-origin");
-    response.setHeader("Cross-Origin-Resource-Policy", "same-origin");
-    response.setHeader("Permissions-Policy", disabledFeatures.map((feature) => `${feature}=()`).join(", "));
+    for (const [name, value] of this.#headers) response.setHeader(name, value);
   }
-}
-
-/** Allows only our own files, and forms to us. */
-function securityPolicyOf(checkoutOrigin: string | undefined): string {
-  // Browsers also apply form-action to the redirect after a form, so it must allow the payment page.
-  const formTargets = checkoutOrigin === undefined ? "'self'" : `'self' ${checkoutOrigin}`;
-  return [
-    "default-src 'none'",
-    "style-src 'self'",
-    "font-src 'self'",
-    "script-src 'self'",
-    "connect-src 'self'",
-    "img-src 'self'",
-    `form-action ${formTargets}`,
-    "frame-ancestors 'none'",
-    "base-uri 'none'",
-  ].join("; ");
 }
 
 /** The files that a page loads, in order. */
