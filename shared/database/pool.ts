@@ -72,7 +72,7 @@ export function openDatabase(options: {
     onConnect: async (client) => {
       await server?.identify(client);
       if (!isPooled) await client.query(`set role ${processRole}`);
-      if (!isChecked) await (isPooled ? checkPooledLogin(client, usualLimits) : checkSession(client));
+      if (!isChecked) await (isPooled ? checkPooledLogin(client) : checkSession(client));
       isChecked = true;
       if (!isPooled) await warnOfMore(client, options.log);
     },

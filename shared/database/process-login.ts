@@ -86,14 +86,8 @@ export async function canBecomeMore(client: pg.ClientBase): Promise<boolean> {
   return rows[0].can_become_more;
 }
 
-/** The time-outs of a session in milliseconds. */
-type SessionLimits = typeof usualLimits;
-
-const limitNames: readonly (keyof SessionLimits)[] = [
-  "statement_timeout",
-  "lock_timeout",
-  "idle_in_transaction_session_timeout",
-];
+// Object.keys returns strings.
+const limitNames = Object.keys(usualLimits) as (keyof typeof usualLimits)[];
 // `client` as the source of a setting: this session asked for it. Those of a login role have the source `user`.
 const settingRow = z.object({ name: z.enum(limitNames), ms: z.number(), source: z.string() });
 const refusedParameter = /^unsupported startup parameter/;
@@ -114,14 +108,14 @@ export async function checkSession(client: pg.ClientBase): Promise<void> {
  * with each transaction, a process can set neither.
  * @throws {StartRefused} with all that is wrong.
  */
-export async function checkPooledLogin(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+export async function checkPooledLogin(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query("select pg_has_role(current_user, $1, 'usage') as may_work", [processRole]);
   const isMore = await canBecomeMore(client);
-  const unlimited = (await readLimits(client)).filter(({ name, ms }) => ms === 0 || ms > limits[name]);
+  const unlimited = (await readLimits(client)).filter(({ name, ms }) => ms === 0 || ms > usualLimits[name]);
   const wrong = [
     ...(isMore ? ["it can do more than the processes need"] : []),
     ...(rows[0].may_work ? [] : [`it does not inherit the rights of ${processRole}`]),
-    ...unlimited.map(({ name }) => `its ${name} is not 1 to ${limits[name]} ms`),
+    ...unlimited.map(({ name }) => `its ${name} is not 1 to ${usualLimits[name]} ms`),
   ];
   if (wrong.length === 0) return;
   throw new StartRefused(
