@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
-import { type BalanceChange, correctCredit, grantCredit, grantRefusal } from "../shared/credits/ledger.ts";
+import { type BalanceChange, correctCredit, creditRefusal, grantCredit } from "../shared/credits/ledger.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { newId } from "../shared/ids.ts";
@@ -81,8 +81,8 @@ export function addCreditCommands(program: Command, run: RunCommand): void {
 }
 
 const kinds = {
-  grant: { apply: grantCredit, explain: grantRefusal, action: "credit.granted" },
-  correction: { apply: correctCredit, explain: correctionRefusal, action: "credit.corrected" },
+  grant: { apply: grantCredit, action: "credit.granted" },
+  correction: { apply: correctCredit, action: "credit.corrected" },
 } as const;
 type ChangeKind = keyof typeof kinds;
 
@@ -100,13 +100,13 @@ async function changeBalance(context: CommandContext, kind: ChangeKind, wanted: 
  * another one.
  */
 export async function changeRecorded(transaction: Querying, actor: Actor, kind: ChangeKind, wanted: BalanceChange) {
-  const { apply, explain, action } = kinds[kind];
+  const { apply, action } = kinds[kind];
   const { organizationId, grantId, mils } = wanted;
   await refuseErased(transaction, organizationId);
   const former = await showOrganization(transaction, organizationId);
   if (!former) refuseUnknown(organizationId);
   const changed = await apply(transaction, wanted).catch((error: unknown) => {
-    const refusal = explain(error);
+    const refusal = creditRefusal(kind, error);
     if (refusal === undefined) throw error;
     throw new CommandRefused(
       sqlStateOf(error) === "23514" ? `${refusal} The balance is ${former.balanceMils} mils.` : refusal,
@@ -127,17 +127,6 @@ async function refuseAnotherAmount(transaction: Querying, kind: ChangeKind, { gr
   throw new CommandRefused(
     `This ${kind} id belongs to an earlier ${kind} of ${usedMils} mils, not ${mils} mils. Nothing was changed. If this is another ${kind}, choose another id.`,
   );
-}
-
-// By the SQLSTATEs of a violated check and a violated unique index.
-const refusals: Record<string, string> = {
-  "23514": `A balance is at least 0 and at most ${Number.MAX_SAFE_INTEGER} mils. Nothing was changed.`,
-  "23505": "This correction id was used for another organization.",
-};
-
-/** Why the ledger refused a correction, as a sentence; undefined for any other error. */
-export function correctionRefusal(error: unknown): string | undefined {
-  return refusals[sqlStateOf(error) ?? ""];
 }
 
 /**

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { grantRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
+import { creditRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { isErased, publishIdentityChange } from "../../shared/organizations/organizations.ts";
@@ -107,7 +107,7 @@ async function creditPayment(
 
 /** The ledger's reason for refusing a grant. It belongs to this payment alone, so the others go on. Throws other errors. */
 function grantRefusalOrThrow(error: unknown): string {
-  const refusal = grantRefusal(error);
+  const refusal = creditRefusal("grant", error);
   if (refusal === undefined) throw error;
   return refusal;
 }

@@ -215,26 +215,28 @@ function changeBy(kind: "grant" | "correction") {
 /**
  * Adds credit.
  * @returns undefined if the organization does not exist.
- * @throws what {@link grantRefusal} explains.
+ * @throws what {@link creditRefusal} explains.
  */
 export const grantCredit = changeBy("grant");
 
 /**
  * Corrects a balance. It is no spending. Searches that run may then be refused at their end, which costs their callers nothing.
  * @returns undefined if the organization does not exist.
- * @throws what `correctionRefusal` explains, if the balance would fall below 0 or grow too large.
+ * @throws what {@link creditRefusal} explains, if the balance would fall below 0 or grow too large.
  */
 export const correctCredit = changeBy("correction");
 
-// By the SQLSTATEs of a violated check and a violated unique index.
-const grantRefusals: Record<string, string> = {
-  "23514": `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`,
-  "23505": "This grant id was used for another organization.",
-};
-
-/** Why the ledger refused a grant or top-up, as a sentence; undefined for any other error. */
-export function grantRefusal(error: unknown): string | undefined {
-  return grantRefusals[sqlStateOf(error) ?? ""];
+/** Why the ledger refused a grant, a top-up or a correction, as a sentence; undefined for any other error. */
+export function creditRefusal(kind: "grant" | "correction", error: unknown): string | undefined {
+  const isGrant = kind === "grant";
+  // By the SQLSTATEs of a violated check and a violated unique index.
+  const refusals: Record<string, string> = {
+    "23514": isGrant
+      ? `A balance is at most ${Number.MAX_SAFE_INTEGER} mils.`
+      : `A balance is at least 0 and at most ${Number.MAX_SAFE_INTEGER} mils. Nothing was changed.`,
+    "23505": `This ${kind} id was used for another organization.`,
+  };
+  return refusals[sqlStateOf(error) ?? ""];
 }
 
 const creditRow = rowOf({

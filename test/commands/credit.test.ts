@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "vitest";
-import { correctionRefusal } from "../../commands/credit.ts";
 import { readLedgerDays } from "../../shared/credits/ledger-days.ts";
 import { readHistory } from "../../api/ledger/history.ts";
-import { correctCredit, readCredit } from "../../shared/credits/ledger.ts";
+import { correctCredit, creditRefusal, readCredit } from "../../shared/credits/ledger.ts";
 import { spentIn } from "../../shared/credits/limits.ts";
 import { readStatement } from "../../api/ledger/statement.ts";
 import { verifyLedger } from "../../commands/ledger.ts";
@@ -39,7 +38,7 @@ test("a correction adds credit or takes it away, down to 0 and not below", async
   const { organizationId } = await service.organization({ creditMils: 100 });
   expect(await correct(organizationId, 50)).toEqual({ fresh: true, balanceMils: 150, version: 2 });
   expect(await correct(organizationId, -150)).toEqual({ fresh: true, balanceMils: 0, version: 3 });
-  const refused = await correct(organizationId, -1).catch((error: unknown) => correctionRefusal(error));
+  const refused = await correct(organizationId, -1).catch((error: unknown) => creditRefusal("correction", error));
   expect(refused).toContain("A balance is at least 0");
   expect(await balanceOf(organizationId)).toBe(0);
   expect(await correct(newId("org"), 1)).toBeUndefined();
@@ -52,7 +51,9 @@ test("a correction counts once, also at the same time, and its id belongs to one
   expect(all.filter((corrected) => corrected?.fresh)).toHaveLength(1);
   expect(await balanceOf(organizationId)).toBe(70);
   const other = await service.organization({ creditMils: 100 });
-  const refused = await correct(other.organizationId, -30, id).catch((error: unknown) => correctionRefusal(error));
+  const refused = await correct(other.organizationId, -30, id).catch((error: unknown) =>
+    creditRefusal("correction", error),
+  );
   expect(refused).toBe("This correction id was used for another organization.");
 });
 

@@ -1,6 +1,5 @@
 import { retryWhile } from "../../../shared/concurrency/retry.ts";
-import { correctionRefusal } from "../../../commands/credit.ts";
-import { type BalanceChange, correctCredit } from "../../../shared/credits/ledger.ts";
+import { type BalanceChange, correctCredit, creditRefusal } from "../../../shared/credits/ledger.ts";
 import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Service } from "../../harness/processes/service.ts";
@@ -34,7 +33,7 @@ export class Corrections {
 
   async #send(sent: SentCorrection, correction: BalanceChange): Promise<void> {
     const { database, redis } = this.#service;
-    const mayRetry = (error: unknown) => correctionRefusal(error) === undefined;
+    const mayRetry = (error: unknown) => creditRefusal("correction", error) === undefined;
     try {
       const corrected = await retryWhile({ pauseMs: retryPauseMs, mayRetry }, () =>
         correctCredit(database, correction),

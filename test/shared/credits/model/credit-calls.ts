@@ -1,5 +1,4 @@
-import { correctionRefusal } from "../../../../commands/credit.ts";
-import { type BalanceChange, correctCredit, grantCredit } from "../../../../shared/credits/ledger.ts";
+import { type BalanceChange, correctCredit, creditRefusal, grantCredit } from "../../../../shared/credits/ledger.ts";
 import type { LedgerCall } from "./ledger-call.ts";
 import { balanceMessage } from "./model.ts";
 import { type Changed, correctInModel, grantInModel } from "./postgres-model.ts";
@@ -44,7 +43,7 @@ export function correctCall(correction: BalanceChange): LedgerCall {
     },
     make: (database) =>
       correctCredit(database, correction).catch((error: unknown) => {
-        if (correctionRefusal(error) !== undefined) return "refused";
+        if (creditRefusal("correction", error) !== undefined) return "refused";
         throw error;
       }),
     apply: (model) => {
