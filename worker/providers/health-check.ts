@@ -26,7 +26,8 @@ export type Capabilities = { mobile: boolean; cities: boolean; everyLanguage: bo
 
 const unknown = { reachable: null, credentials: null, balance: null, latencyMs: null, can: null, problem: null };
 
-const problems: Record<FailureKind, string> = {
+/** Searches end in further ways, health checks do not: they wait for no slot and cancel no call. */
+const problems: Partial<Record<FailureKind, string>> = {
   unavailable: "is unreachable or returned a server error",
   blocked: "is blocked by Google",
   rate_limited: "rejects the call because our account has too many calls running",
@@ -35,12 +36,6 @@ const problems: Record<FailureKind, string> = {
   request_refused: "rejects the request as invalid",
   unreadable: "returned an unreadable answer",
   timeout: "did not answer in time",
-  // Searches end in these ways, health checks do not: they wait for no slot and cancel no call.
-  busy: "has no free slot",
-  lost_hedge: "was cancelled",
-  out_of_time: "had too little time to answer",
-  hedge_cancelled: "was cancelled",
-  dropped: "was cancelled",
 };
 
 /**
@@ -85,7 +80,7 @@ async function checkOpened(
   const credentials = provider.account === undefined ? "none needed" : null;
   const health = { ...unknown, reachable, credentials, latencyMs, can: capabilitiesOf(provider) };
   if ("failure" in outcome) {
-    const problem = problems[outcome.failure];
+    const problem = problems[outcome.failure] ?? "did not complete the check";
     const isRefused = outcome.failure === "account_refused";
     return isRefused ? { ...health, credentials: "refused", problem } : { ...health, problem };
   }
