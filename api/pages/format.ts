@@ -11,8 +11,10 @@ const fullDate = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "shor
 
 export const count = (value: number) => grouped.format(value);
 
-/** `1,234 mils`, `1 mil`. */
-export const mils = (value: number) => `${count(value)} ${value === 1 ? "mil" : "mils"}`;
+/** `1,234 results`, `1 result`. */
+export const plural = (value: number, one: string, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
+
+export const mils = (value: number) => plural(value, "mil");
 
 /** `$12.500`, `$0.005`: always with three decimals, the last of which is a mil, so that columns line up and nothing looks cut off. */
 export function dollars(valueMils: number): string {
@@ -25,8 +27,7 @@ export function dollars(valueMils: number): string {
 export const amount = (valueMils: number): Html =>
   html`<data value="${valueMils}" title="${mils(valueMils)}">${dollars(valueMils)}</data>`;
 
-/** `12 searches`, `1 search`. */
-export const searches = (value: number) => `${count(value)} ${value === 1 ? "search" : "searches"}`;
+export const searches = (value: number) => plural(value, "search", "searches");
 
 /** `12 Nov` in UTC, for a day such as `2026-11-12` or an instant. */
 export const dayOf = (at: string | Date) => dayAndMonth.format(typeof at === "string" ? new Date(`${at}T00:00Z`) : at);
@@ -40,9 +41,12 @@ export const monthOf = (month: string) => monthAndYear.format(new Date(`${month}
 /** `07:43:12` in UTC. */
 export const timeOf = (at: Date) => at.toISOString().slice(11, 19);
 
+/** `12 Nov 07:43:12` in UTC. */
+export const shortMomentOf = (at: Date) => `${dayOf(at)} ${timeOf(at)}`;
+
 /** `12 Nov 2026, 07:43:12 UTC`. */
 export const momentOf = (at: Date) => `${dateOf(at)}, ${timeOf(at)} UTC`;
 
-/** A time in a short form, with the full time as the tooltip. */
-export const timeElement = (at: Date, shown: Html | string): Html =>
+/** A time in a short form, by default day and time, with the full time as the tooltip. */
+export const timeElement = (at: Date, shown: Html | string = html`${dayOf(at)} <span>${timeOf(at)}</span>`): Html =>
   html`<time datetime="${at.toISOString()}" title="${momentOf(at)}">${shown}</time>`;

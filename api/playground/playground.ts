@@ -23,7 +23,7 @@ import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import { sendJson } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
-import { amount, count, dollars } from "../pages/format.ts";
+import { amount, dollars, plural } from "../pages/format.ts";
 import { html, type Html } from "../pages/html.ts";
 import {
   codeSamples,
@@ -180,7 +180,7 @@ ${answerViews(views)}</section>`;
 /** The searches of the session. Each links to its page, and back to the form. */
 function sessionList(searches: readonly SessionSearch[]): Html | false {
   if (searches.length === 0) return false;
-  return html`<details id="session"><summary>This session: ${count(searches.length)} ${searches.length === 1 ? "search" : "searches"}</summary>
+  return html`<details id="session"><summary>This session: ${plural(searches.length, "search", "searches")}</summary>
 <ol class="recent">${searches.map(entry)}</ol></details>`;
 }
 
@@ -234,7 +234,7 @@ export function answerView(body: Buffer, { query, idempotencyKey }: { query: Que
   if (body.length > shownBytesMax) return { title: "Answer", page: largeAnswer(idempotencyKey), isEnd: true };
   const answer: { requestId: string; creditsCharged: number; results: ShownElement[] } = JSON.parse(body.toString());
   const { results, creditsCharged, requestId } = answer;
-  const elements = `${count(results.length)} ${results.length === 1 ? "element" : "elements"}`;
+  const elements = plural(results.length, "element");
   return {
     title: "Answer",
     facts: html`${elements} for ${amount(creditsCharged)}, ${answerLink(searchAddress(requestId), requestId)}`,

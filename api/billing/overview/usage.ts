@@ -8,7 +8,7 @@ import { type DurationFigures, type Durations, readDurations } from "../../ledge
 import { entriesMax, readTokenDays, type TokenDays } from "../../ledger/token-days.ts";
 import { type Bar, barChart, type Drawing, key, labelOf, lineChart, type Point } from "./chart.ts";
 import { duration, type FindableToken, tokenOptions } from "../searches/history.ts";
-import { amount, count, dateOf, dollars, searches, timeOf } from "../../pages/format.ts";
+import { amount, count, dateOf, dollars, plural, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** What the chart of the overview shows. */
@@ -276,7 +276,7 @@ function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: b
   // The log deletes a day once all of it is older.
   const keptSinceMs = now.getTime() - (now.getTime() % dayMs) - keptDays * dayMs;
   if (Date.parse(periods[0]?.day ?? "") < keptSinceMs)
-    notes.push(`Durations older than ${count(keptDays)} ${keptDays === 1 ? "day" : "days"} are deleted.`);
+    notes.push(`Durations older than ${plural(keptDays, "day")} are deleted.`);
   if (isSampled)
     notes.push(
       `For each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, a sample of about that size was measured.`,

@@ -5,7 +5,7 @@ import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { AccountRequest, PageRequest } from "../frame/account-handlers.ts";
-import { amount, count, dayOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
+import { amount, count, dayOf, monthOf, timeElement } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
@@ -64,7 +64,7 @@ function creditTable({ credits, unlistedMils }: Statement): Html | false {
 <tbody>
 ${credits.map(
   ({ kind, at, note, id, mils }) => html`<tr>
-<td class="when" data-label="When (UTC)">${timeElement(at, html`${dayOf(at)} <span>${timeOf(at)}</span>`)}</td>
+<td class="when" data-label="When (UTC)">${timeElement(at)}</td>
 <td data-label="What">${kind === "correction" && "Correction: "}${note} <code>${id}</code></td>
 <td class="number" data-label="Amount">${amount(mils)}</td>
 </tr>

@@ -16,7 +16,7 @@ import { keywordCharactersMax } from "../../../shared/query/query.ts";
 import { findSearches, type FoundSearches, type SearchEntry } from "../../ledger/find-searches.ts";
 import { type LoggedSearch, readSearches } from "../../../shared/search-log/read-search-log.ts";
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
-import { amount, dateOf, dayOf, timeElement, timeOf } from "../../pages/format.ts";
+import { amount, dateOf, plural, timeElement, timeOf } from "../../pages/format.ts";
 import { type Html, html } from "../../pages/html.ts";
 import type { AccountToken } from "../../tokens/tokens.ts";
 
@@ -168,11 +168,10 @@ const headingColumns = 3;
 
 /** Entries of the history, newest first. Each search links to its page. */
 export function historyTable(entries: readonly SearchEntry[]): Html {
-  const when = (at: Date) => html`${dayOf(at)} <span>${timeOf(at)}</span>`;
   return html`<table class="history entries">
 ${columns}
 <tbody>
-${entries.map((entry) => row(entry, when(entry.at)))}</tbody>
+${entries.map((entry) => row(entry))}</tbody>
 </table>`;
 }
 
@@ -195,8 +194,8 @@ const byDay = (entries: readonly SearchEntry[]) =>
 /** The UTC day of an entry, such as `2026-03-01`. */
 export const utcDayOf = ({ at }: { at: Date }) => at.toISOString().slice(0, 10);
 
-/** @param when the part of its time that the table does not already show. */
-function row(entry: SearchEntry, when: Html | string): Html {
+/** @param when the part of its time that the table does not already show, if it shows some. */
+function row(entry: SearchEntry, when?: string): Html {
   const { search, at } = entry;
   const { title, why, net } = outcomeOf(entry);
   return html`<tr>
@@ -224,9 +223,7 @@ export const searchAddress = (id: string) => `/billing/searches/${id}`;
 
 /** `Berlin, Germany · German · mobile · 20 results` */
 function placeOf({ query: { location, language, device, depth } }: LoggedSearch): string {
-  return [location.replaceAll(",", ", "), language, device, `${depth} ${depth === 1 ? "result" : "results"}`].join(
-    " · ",
-  );
+  return [location.replaceAll(",", ", "), language, device, plural(depth, "result")].join(" · ");
 }
 
 /** `420 ms`, `1.24 s` */

@@ -2,7 +2,7 @@ import { type ErrorCode, errors } from "../../../shared/errors.ts";
 import type { LoggedRefusal } from "../../../shared/search-log/refused-searches.ts";
 import { remedies } from "../../docs/error-sections.ts";
 import { helpPathOf } from "../../http/send-error.ts";
-import { count, dayOf, timeElement, timeOf } from "../../pages/format.ts";
+import { count, shortMomentOf, timeElement } from "../../pages/format.ts";
 import { html, type Html, withCode } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import { querySection } from "./answer-view.ts";
@@ -26,7 +26,7 @@ function row(refusal: LoggedRefusal): Html {
   const without = code === "unauthenticated" ? "Not read" : "No valid keyword";
   const shown = refusals > 1 ? `${count(refusals)} more in the same minute` : (keyword ?? without);
   return html`<tr>
-<td class="when">${timeElement(at, html`${dayOf(at)} <span>${timeOf(at)}</span>`)}</td>
+<td class="when">${timeElement(at)}</td>
 <td class="what"><a class="keyword" href="${searchAddress(requestId)}">${shown}</a> <span class="place">${placeOf(others)}</span></td>
 <td class="how"><span class="outcome refused">${statusOf(code)} ${code}</span> <span class="why">${withCode(message)}</span></td>
 <td class="more">${tokenLabel(tokenOf(refusal))}</td>
@@ -48,7 +48,7 @@ const statusOf = (code: string) => (isKnown(code) ? errors[code].status : "");
 /** The page of one refused search: status, reason and advice, and the valid fields of its query. */
 export function refusedView(refusal: LoggedRefusal): AccountView {
   const { at, requestId, code, reason, message, query, refusals } = refusal;
-  const arrived = timeElement(at, `${dayOf(at)} ${timeOf(at)}`);
+  const arrived = timeElement(at, shortMomentOf(at));
   return {
     path: "/billing/searches",
     title: query?.keyword ?? "Refused search",

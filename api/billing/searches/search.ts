@@ -16,7 +16,7 @@ import { duration, gained, type LongReads, outcomeOf, searchAddress } from "./hi
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
 import { answerLink, answerTabs, answerViews, resultsPage, type ShownElement, querySection } from "./answer-view.ts";
 import { refusedView } from "./refused.ts";
-import { amount, dayOf, dollars, momentOf, timeElement, timeOf } from "../../pages/format.ts";
+import { amount, dollars, momentOf, shortMomentOf, timeElement } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { publicAddress } from "../../http/request-headers.ts";
 import { codeSamples, formAddress, requestBodyOf } from "../../playground/search-form.ts";
@@ -110,7 +110,7 @@ const ledgerTable = (
 
 const entryLabels: Record<string, string> = { charge: "Charge", reversal: "Credited back" };
 
-const moment = (at: Date) => timeElement(at, `${dayOf(at)} ${timeOf(at)}`);
+const moment = (at: Date) => timeElement(at, shortMomentOf(at));
 
 function loggedQuery({ query, token, at, durationMs, keyHash }: LoggedSearch): Html {
   const others: [name: string, value: Html | string][] = [

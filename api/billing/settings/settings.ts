@@ -24,7 +24,7 @@ import {
 } from "../frame/account-handlers.ts";
 import { limitProblems, limitsSection, readLimitChange } from "./limits.ts";
 import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
-import { dayOf, timeOf } from "../../pages/format.ts";
+import { shortMomentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 const eventsShown = 10;
@@ -249,7 +249,7 @@ ${button("secret", "New secret")}
 ${button("remove", "Remove the webhook", "danger")}
 </div>`
 }
-${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with each old secret for 24 hours: with the last one until ${shortMoment(webhook.oldSecretEndsAt)}.</p>`}
+${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with each old secret for 24 hours: with the last one until ${shortMomentOf(webhook.oldSecretEndsAt)}.</p>`}
 </div>
 ${events.length > 0 && eventTable(events, organizationId, webhook !== undefined && !isOff)}
 </section>`;
@@ -271,7 +271,7 @@ function eventTable(events: readonly WebhookEvent[], organizationId: string, can
 <thead><tr><th scope="col">Time (UTC)</th><th scope="col">Event</th><th scope="col">State</th><th scope="col" class="number">Attempts</th><th scope="col"><span class="hidden">Action</span></th></tr></thead>
 <tbody>${events.map(
     (event) => html`<tr>
-<td class="when" data-label="Time (UTC)">${shortMoment(event.createdAt)}</td>
+<td class="when" data-label="Time (UTC)">${shortMomentOf(event.createdAt)}</td>
 <td data-label="Event">${event.type} <code>${event.eventId}</code></td>
 <td data-label="State">${stateOf(event)}</td>
 <td data-label="Attempts" class="number">${event.attempts}</td>
@@ -291,9 +291,9 @@ function stateOf({ state, deliveredAt, nextAttemptAt, lastOutcome, lastStatus }:
     lastOutcome === null
       ? ""
       : ` (${outcomes[lastOutcome] ?? lastOutcome}${lastStatus === null ? "" : `: ${lastStatus}`})`;
-  if (state === "delivered" && deliveredAt) return `Delivered ${shortMoment(deliveredAt)}`;
+  if (state === "delivered" && deliveredAt) return `Delivered ${shortMomentOf(deliveredAt)}`;
   if (state === "waiting" && nextAttemptAt)
-    return lastOutcome === null ? "On its way" : `Next attempt ${shortMoment(nextAttemptAt)}${last}`;
+    return lastOutcome === null ? "On its way" : `Next attempt ${shortMomentOf(nextAttemptAt)}${last}`;
   return `Given up${last}`;
 }
 
@@ -304,5 +304,3 @@ const outcomes: Record<string, string> = {
   unreachable: "the address could not be reached",
   address_refused: "the address is in a private network",
 };
-
-const shortMoment = (at: Date) => `${dayOf(at)} ${timeOf(at)}`;

@@ -25,7 +25,7 @@ import {
   tooManyNewTokens,
 } from "./tokens.ts";
 import { newForm, problemOf, type SentForm } from "../../pages/form.ts";
-import { amount, count, momentOf } from "../../pages/format.ts";
+import { amount, momentOf, plural } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** GET /billing/tokens/:tokenId. */
@@ -87,7 +87,7 @@ ${token.isValid && rotation(details, sent)}
 ${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 }
 
-const chargedSearches = (charges: number) => `${count(charges)} charged ${charges === 1 ? "search" : "searches"}`;
+const chargedSearches = (charges: number) => plural(charges, "charged search", "charged searches");
 
 /** Seconds after which a rotated token ends. */
 const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a week", "0": "Now" };
