@@ -10,7 +10,7 @@ import { isDeadlock, isLockTimeout } from "./transient-errors.ts";
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
 const turnPollMs = 200;
-// Longer than an index on a large ledger takes.
+// Longer than a migration that reads a large ledger takes.
 const turnWaitMsMax = 3_600_000;
 
 // While a migration waits for a table, every later search waits behind it. So it gives up soon, and tries again later: before
@@ -54,9 +54,6 @@ end $$`;
 const privileges = readFileSync(new URL("privileges.sql", import.meta.url), "utf8");
 const ownFolder = fileURLToPath(new URL("migrations", import.meta.url));
 
-/** The first line of a migration with an index on a large table begins with this. */
-const outsideTransaction = /^-- Outside of a transaction: /;
-
 type Migration = Postgrator.Migration;
 
 export interface MigrateOptions {
@@ -71,9 +68,8 @@ export interface MigrateOptions {
 /**
  * Applies all pending migrations, each in a transaction of its own: no lock of one is held while another reads a large table,
  * and a failure keeps those before it. The privileges of the processes are set in the last transaction, so that no database is
- * up to date without them; until then what a migration creates belongs to its owner alone. One that builds an index runs outside
- * of a transaction, and from its beginning again if it fails. Safe to run twice, and concurrently. Does nothing to a database
- * that a newer release has migrated, so that an older one can be started again.
+ * up to date without them; until then what a migration creates belongs to its owner alone. Safe to run twice, and concurrently.
+ * Does nothing to a database that a newer release has migrated, so that an older one can be started again.
  * @returns the names of the applied migrations, oldest first.
  * @throws {Error} if the database was migrated by other migrations, if it refuses one, or if one gets no lock in time.
  */
@@ -88,9 +84,6 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
       migrationPattern: `${options.folder ?? ownFolder}/*.sql`,
       schemaTable: "migrations",
       execQuery: (sql) => client.query(sql),
-      execSqlScript: async (sql) => {
-        for (const statement of statementsOf(sql)) await client.query(statement);
-      },
     });
     const migrations = (await postgrator.getMigrations()).toSorted((a, b) => a.version - b.version);
     const databaseVersion = await postgrator.getDatabaseVersion();
@@ -103,13 +96,11 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
       return [];
     }
     const applied: Migration[] = [];
-    const lastInTransaction = migrations.findLast((migration) => !isOutside(migration));
-    for (const migration of migrations) {
-      const isLastTransaction = migration === lastInTransaction;
-      if (migration.version <= databaseVersion && !isLastTransaction) continue;
-      const apply = () => postgrator.migrate(String(Math.max(migration.version, databaseVersion)));
-      const part = isOutside(migration) ? apply() : inTransaction(client, { apply, isLastTransaction }, options);
-      applied.push(...(await part));
+    for (const { version } of migrations) {
+      const isLast = version === newest;
+      if (version <= databaseVersion && !isLast) continue;
+      const apply = () => postgrator.migrate(String(version));
+      applied.push(...(await inTransaction(client, { apply, isLast }, options)));
     }
     return applied.map((migration) => migration.filename.replace(/^.*\//, ""));
   } finally {
@@ -129,7 +120,7 @@ async function refuseOtherSchema(client: pg.Client, migrations: Migration[], rem
   );
 }
 
-/** Waits without a statement under way: one would keep the other migration's index from being finished. */
+/** Waits until no other process migrates this database. */
 async function awaitTurn(client: pg.Client): Promise<void> {
   for (let waitedMs = 0; waitedMs < turnWaitMsMax; waitedMs += turnPollMs) {
     const { rows } = await client.query("select pg_try_advisory_lock($1) as is_ours", [migrationLock]);
@@ -139,16 +130,9 @@ async function awaitTurn(client: pg.Client): Promise<void> {
   throw new Error("another migration of this database has not ended for an hour");
 }
 
-const isOutside = (migration: Migration) => outsideTransaction.test(migration.getSql());
-
-/** Postgres carries out several statements in one message as a transaction, so those outside of one are sent one by one. */
-function statementsOf(sql: string): string[] {
-  return outsideTransaction.test(sql) ? sql.split(/;\s*$/m).filter((part) => part.trim() !== "") : [sql];
-}
-
 async function inTransaction(
   client: pg.Client,
-  { apply, isLastTransaction }: { apply: () => Promise<Migration[]>; isLastTransaction: boolean },
+  { apply, isLast }: { apply: () => Promise<Migration[]>; isLast: boolean },
   { lockWait: { lockMsMax, attemptsMax, pauseMs } = lockWait, say = () => undefined }: MigrateOptions,
 ): Promise<Migration[]> {
   for (let attempt = 1; ; attempt += 1) {
@@ -159,7 +143,7 @@ async function inTransaction(
       const applied = await apply();
       const replaced = await client.query(findReplaced, [JSON.stringify(kept.rows)]);
       await client.query(closeFunctions);
-      if (isLastTransaction) await client.query(privileges);
+      if (isLast) await client.query(privileges);
       else for (const { grant } of replaced.rows) await client.query(grant);
       await client.query("commit");
       return applied;

@@ -183,46 +183,6 @@ test("a migration that waits for a lock is applied as soon as the transaction be
   expect(await columnsAdded()).toBe(1);
 });
 
-const addsIndex = `-- Outside of a transaction: an index for the test, while searches write.
-drop index concurrently if exists one_name;
-create unique index concurrently one_name on organizations (name);
-`;
-const indexState = () =>
-  asOwner(database.url, async (client) => {
-    const { rows } = await client.query("select indisvalid from pg_index where indexrelid = to_regclass('one_name')");
-    return rows;
-  });
-const nameOrganizations = (...names: string[]) =>
-  asOwner(database.url, async (client) => {
-    for (const [at, name] of names.entries()) {
-      const values = [`org_01h455vb4pex5vsknk084sn02${at}`, name];
-      const insert = "insert into organizations (id, name, plan_code) values ($1, $2, 'free')";
-      await client.query(`${insert} on conflict (id) do update set name = excluded.name`, values);
-    }
-  });
-
-test("an index is built outside of the transaction of the migrations before and behind it, by one of two runs", async () => {
-  const { path, names } = await withMigrations(
-    addsColumn,
-    addsIndex,
-    "-- Another one.\ncreate table behind (id int);\n",
-  );
-  const runs = [migrate(database.url, { folder: path }), migrate(database.url, { folder: path })];
-  expect((await Promise.all(runs)).flat()).toEqual(names);
-  expect(await indexState()).toEqual([{ indisvalid: true }]);
-});
-
-test("an index that could not be built is built anew by the next run, and what was applied before it stays", async () => {
-  const { path, names } = await withMigrations(addsColumn, addsIndex);
-  await nameOrganizations("Acme", "Acme");
-  await expect(migrate(database.url, { folder: path })).rejects.toThrow(/could not create unique index/);
-  expect(await indexState()).toEqual([{ indisvalid: false }]);
-  expect(await columnsAdded()).toBe(1);
-  await nameOrganizations("Acme", "Bolt");
-  expect(await migrate(database.url, { folder: path })).toEqual(names.slice(1));
-  expect(await indexState()).toEqual([{ indisvalid: true }]);
-});
-
 test("an older release leaves a database alone that a newer one has migrated: its tables and its privileges", async () => {
   const newer =
     "-- A table with a privilege of its own.\ncreate table newer (id int);\ngrant select on newer to serpmill;\n";
