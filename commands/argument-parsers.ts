@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
-import { requestId } from "../shared/ids.ts";
+import { idForm, requestId } from "../shared/ids.ts";
 
 /** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
 
@@ -22,7 +22,7 @@ export function parseWholeNumberOrNone(min: number, max: number = Number.MAX_SAF
 /** Parses the id of an organization (`org_…`), a token (`tok_…`), an event of a webhook (`evt_…`) or a gap of the ledger (`gap_…`). */
 export function parseId(prefix: "org" | "tok" | "evt" | "gap") {
   return (text: string): string => {
-    if (new RegExp(`^${prefix}_[0-7][0-9a-z]{25}$`).test(text)) return text;
+    if (idForm(prefix).test(text)) return text;
     throw new InvalidArgumentError(`expected ${prefix}_ and 26 letters and digits`);
   };
 }

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from "node:crypto";
 import { z } from "zod";
 
 /** The kinds of things that have an id, which begins with this word. */
-export type IdPrefix =
+type IdPrefix =
   | "req"
   | "org"
   | "tok"
@@ -49,5 +49,8 @@ export const requestId = z
     maxLength: 30,
   });
 
+/** The form of the ids with a prefix. */
+export const idForm = (prefix: IdPrefix) => new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
+
 /** The id of a token. */
-export const tokenId = z.string().regex(/^tok_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
+export const tokenId = z.string().regex(idForm("tok"));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { idForm } from "../../shared/ids.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { crediting, milsPerCent, organizationOf, unixSeconds } from "../topups/credit-payment.ts";
 import { checkoutMetadata } from "../topups/stripe.ts";
@@ -16,7 +17,7 @@ export function paymentMetadata(payment: { organizationId: string; paymentId: st
   return { ...checkoutMetadata(payment.organizationId, payment.mils), [paymentKey]: payment.paymentId };
 }
 
-const ownIntent = z.object({ metadata: z.object({ [paymentKey]: z.string().regex(/^pay_[0-7][0-9a-z]{25}$/) }) });
+const ownIntent = z.object({ metadata: z.object({ [paymentKey]: z.string().regex(idForm("pay")) }) });
 
 /** The id of the payment in the metadata of a PaymentIntent; undefined if it is not that of an automatic top-up. */
 export function paymentIdOf(intent: unknown): string | undefined {

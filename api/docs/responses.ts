@@ -1,6 +1,7 @@
 import { chargingRule } from "../charging-rule.ts";
 import type { ErrorStatus } from "../error-schemas.ts";
 import { errors } from "../../shared/errors.ts";
+import { idForm } from "../../shared/ids.ts";
 import { helpLinkOf } from "../http/send-error.ts";
 import { codesOf, errorStatuses, type Json, refTo } from "./components.ts";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "./examples.ts";
@@ -16,7 +17,7 @@ interface Header {
 const headers = {
   "X-Request-Id": {
     description: "The id of the request. A replay has the id of the first request.",
-    schema: { type: "string", pattern: "^req_[0-7][0-9a-hjkmnp-tv-z]{25}$", minLength: 30, maxLength: 30 },
+    schema: { type: "string", pattern: idForm("req").source, minLength: 30, maxLength: 30 },
     example: "req_01m7xxzmpjesk91yh1thm39tg3",
     required: true,
   },

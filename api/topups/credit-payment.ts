@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
+import { idForm } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { creditRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
@@ -22,7 +23,7 @@ export function ownerMetadata(organizationId: string): Record<string, string> {
   return { [organizationKey]: organizationId };
 }
 
-const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string().regex(/^org_[0-7][0-9a-z]{25}$/) }) });
+const ownObject = z.object({ metadata: z.object({ [organizationKey]: z.string().regex(idForm("org")) }) });
 
 /** The organization in the metadata of an object from Stripe, or undefined if the object is not ours. */
 export function organizationOf(object: unknown): string | undefined {

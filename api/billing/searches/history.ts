@@ -11,7 +11,7 @@ import {
 } from "../../ledger/history.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
-import { requestId } from "../../../shared/ids.ts";
+import { idForm, requestId } from "../../../shared/ids.ts";
 import { keywordCharactersMax } from "../../../shared/query/query.ts";
 import { findSearches, type FoundSearches, type SearchEntry } from "../../ledger/find-searches.ts";
 import { type LoggedSearch, readSearches } from "../../../shared/search-log/read-search-log.ts";
@@ -85,8 +85,7 @@ const viewQuery = z
       .default("")
       .transform(orNothing),
     token: z
-      .string()
-      .regex(/^(tok_[0-7][0-9a-z]{25})?$/)
+      .union([z.literal(""), z.string().regex(idForm("tok"))])
       .default("")
       .transform(orNothing),
     from: dayField,

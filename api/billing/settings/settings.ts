@@ -1,5 +1,6 @@
 import type { Config } from "../../../shared/config.ts";
 import type { Database } from "../../../shared/database/pool.ts";
+import { idForm } from "../../../shared/ids.ts";
 import { readThreshold, setThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { listEvents, replayEvent, type WebhookEvent } from "../../../shared/webhooks/webhook-events.ts";
 import {
@@ -210,13 +211,11 @@ export function handleTestForm({ database }: SettingsParts) {
   };
 }
 
-const eventIds = /^evt_[0-7][0-9a-z]{25}$/;
-
 /** POST /billing/settings/webhook/replay: sends an event again. */
 export function handleReplayForm({ database }: SettingsParts) {
   return async (asked: FormRequest): Promise<void> => {
     const eventId = asked.form.get("event") ?? "";
-    if (!eventIds.test(eventId)) return leadBack(asked, "gone");
+    if (!idForm("evt").test(eventId)) return leadBack(asked, "gone");
     const replayed = await changeAccount(database, asked, (transaction, changer) =>
       replayEvent(transaction, changer, eventId),
     );
