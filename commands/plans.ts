@@ -170,7 +170,7 @@ async function assign(context: CommandContext, orgId: string, code: string) {
 }
 
 /** How the price of a plan compares with what searches cost at the providers that may answer them. */
-export interface Margins {
+interface Margins {
   /** Providers at which searches cost more than they are sold for. */
   belowCost: Loss[];
   /** Providers where a search has no published price. */

@@ -70,7 +70,7 @@ export interface CommandContext extends Pick<Context, "config" | "database" | "r
 }
 
 /** What is special about the result of a command. */
-export interface ResultOptions<Result> {
+interface ResultOptions<Result> {
   /** The exit code that the result means, although the command itself ran; by default 0. */
   exitCode?: (result: Result) => number;
   /** The text for a terminal; by default tables. */

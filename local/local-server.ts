@@ -41,7 +41,7 @@ export interface LocalServerOptions {
   durable?: boolean;
 }
 
-export interface ServerProgram extends GuardedProcessOptions {
+interface ServerProgram extends GuardedProcessOptions {
   name: string;
   command: string;
   args: (port: number) => string[];

@@ -21,7 +21,7 @@ export interface LoggedProcess extends GuardedProcess {
   lastLines: string[];
 }
 
-export interface LoggedProcessOptions {
+interface LoggedProcessOptions {
   name: string;
   mainFile: string;
   environment: NodeJS.ProcessEnv;

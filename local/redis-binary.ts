@@ -14,7 +14,7 @@ const downloadFolder = join(import.meta.dirname, "..", ".serpmill", "redis-progr
 
 const run = promisify(execFile);
 
-export interface RedisBinary {
+interface RedisBinary {
   command: string;
   /** The environment to run it in; by default that of this process. */
   env?: NodeJS.ProcessEnv;

@@ -93,7 +93,7 @@ export type ProviderName = (typeof providerNames)[number];
 const aProviderList = `expected a comma list of: ${providerNames.filter((name) => name !== "sandbox").join(", ")}; or sandbox, which makes answers up`;
 
 /** The engines of SearXNG that search Google's web index. */
-export const searxngEngines = ["google", "google cse"] as const;
+const searxngEngines = ["google", "google cse"] as const;
 export type SearxngEngine = (typeof searxngEngines)[number];
 const aSearxngEngineList = `expected a comma list of: ${searxngEngines.join(", ")}`;
 

@@ -37,7 +37,7 @@ const endWithinMs = 25;
 /** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
 export class WorkersLost extends Error {}
 
-export interface JobHandlers {
+interface JobHandlers {
   /** Runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before. */
   run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
   /** Gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if it is not readable. */

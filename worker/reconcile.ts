@@ -27,7 +27,7 @@ const reversalsPerRunMax = 500;
 const lockedPerRunMax = 3;
 const organizationsPerPage = 1_000;
 
-export type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
+type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
 /**
  * Reverses charges that are unconfirmed for five minutes. In doubt, the caller keeps the mils.

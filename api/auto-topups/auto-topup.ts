@@ -8,7 +8,7 @@ import { askToDelete } from "./stripe-deletions.ts";
 /** The settings of automatic top-ups and their state. `payments.ts` has the payments. */
 
 /** Why a payment failed, or why automatic top-ups are paused. The pages have a sentence for each. */
-export const failureReasons = [
+const failureReasons = [
   "card_declined",
   "insufficient_funds",
   "expired_card",

@@ -24,7 +24,7 @@ const deletionRow = rowOf({
   attempts: z.number(),
   isLast: z.boolean(),
 });
-export type Deletion = z.infer<typeof deletionRow>;
+type Deletion = z.infer<typeof deletionRow>;
 
 /** Claims what is due, and sets when it is tried again. After the last attempt the row stays for the operator. */
 export async function claimDeletions(database: Querying, limit: number): Promise<Deletion[]> {

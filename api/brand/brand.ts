@@ -4,7 +4,7 @@ import { html, type Html } from "../pages/html.ts";
 
 /** What all pages share: the name, the mark, the typeface, and the style sheet with colours and basic elements. */
 
-export const productName = "Serpmill";
+const productName = "Serpmill";
 
 export interface Brand {
   mark: StaticFile;

@@ -16,7 +16,7 @@ const matchesPerRead = 1_000;
 export type SearchEntry = HistoryEntry & { search?: LoggedSearch | undefined };
 
 /** What to find. An undefined field finds every search. */
-export interface WantedSearches extends TimeSpan {
+interface WantedSearches extends TimeSpan {
   /** A part of the keyword, in small or capital letters as far as the locale of the database knows them. */
   keyword: string | undefined;
   tokenId: string | undefined;

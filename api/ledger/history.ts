@@ -130,7 +130,7 @@ export async function readSearchOwner(database: Database, requestId: string): Pr
 }
 
 /** Entries of the history, newest first, with the cursor of the page behind them; undefined if there is none. */
-export interface HistoryPage {
+interface HistoryPage {
   entries: HistoryEntry[];
   older: string | undefined;
   /** Whether the page ended because it had looked at enough entries of the ledger, and not because it was full. */

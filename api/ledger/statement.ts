@@ -11,7 +11,7 @@ const creditRow = z.object({
   note: z.string(),
 });
 /** Credit that was added by a top-up or by the operator, or that the operator corrected. */
-export type CreditEntry = z.infer<typeof creditRow>;
+type CreditEntry = z.infer<typeof creditRow>;
 
 /**
  * A calendar month of an organization's ledger, in UTC and in mils. Exactly: opening + added + corrected −

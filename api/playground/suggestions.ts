@@ -72,7 +72,7 @@ async function readPlaces(): Promise<Buffer> {
 let languages: { folded: string[]; suggestion: Suggestion }[] | undefined;
 
 /** By the English name or the own name: `Ger`, `Deu`. */
-export function suggestLanguages(text: string): Suggestion[] {
+function suggestLanguages(text: string): Suggestion[] {
   const typed = foldName(text);
   if (typed === "") return [];
   languages ??= listLanguages().map(({ name, ownName }) => ({

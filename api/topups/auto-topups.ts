@@ -78,7 +78,7 @@ export async function openAutoTopups(context: Context): Promise<AutoTopups | und
 type AutoTopupContext = Pick<Context, "config" | "database" | "redis" | "log" | "metrics" | "shutdown">;
 
 /** Charges cards until the process stops, which waits for the payments under way. */
-export function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void {
+function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void {
   const { database, log, metrics, shutdown } = context;
   const running = new Set<Promise<void>>();
   let after = "";

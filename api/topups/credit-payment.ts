@@ -42,7 +42,7 @@ export type PaymentOutcome =
   | { outcome: "unknown_organization" | "unusable"; grantId: string | undefined; reason?: string };
 
 /** Who brings a payment: Stripe by an event in a request, the service that charged a card, or an operator by a command. */
-export interface Bringer {
+interface Bringer {
   actor: Actor;
   requestId?: string;
 }

@@ -27,7 +27,7 @@ const answersPerPage = 10;
 const recentMs = 65 * 60_000;
 
 /** One thing that the service has about an organization. `kind` says what it is; dates become ISO 8601 texts in JSON. */
-export type ExportedLine = { kind: string } & Record<string, unknown>;
+type ExportedLine = { kind: string } & Record<string, unknown>;
 
 /**
  * What the service has about an organization, but for hashes, the secret of its webhook, and what docs/operating/retention.md

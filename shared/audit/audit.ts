@@ -74,7 +74,7 @@ export type Change = Omit<Changer, "organizationId"> & Partial<Changer>;
 /** JSON. Dates become ISO 8601 texts in UTC, and what is undefined is left out. */
 type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null | undefined>>;
 
-export interface AuditEntry {
+interface AuditEntry {
   action: AuditAction;
   organizationId?: string | undefined;
   /** The object, if it is not the organization: the id of a token, grant, search, webhook or event, a plan's code, a provider. */
@@ -144,7 +144,7 @@ const auditRow = rowOf({
 /** An entry of the audit trail. What it does not have is null. */
 export type StoredAuditEntry = z.infer<typeof auditRow>;
 
-export interface AuditFilter {
+interface AuditFilter {
   organizationId?: string | undefined;
   since?: Date | undefined;
   action?: AuditAction | undefined;

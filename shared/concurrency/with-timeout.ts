@@ -1,5 +1,5 @@
 /** How a wait ended: with the promise's value, at the timeout, or because the signal was aborted. */
-export type WaitOutcome<T> = { ended: "done"; value: T } | { ended: "timed_out" | "aborted" };
+type WaitOutcome<T> = { ended: "done"; value: T } | { ended: "timed_out" | "aborted" };
 
 /**
  * Waits for a promise, but not beyond a timeout or an abort. Only the wait ends: the work behind the promise continues.

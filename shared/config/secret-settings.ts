@@ -37,7 +37,7 @@ export type SecretSetting = (typeof secretSettings)[number];
 export const fileSettingOf = <Name extends SecretSetting>(name: Name) => `${name}_FILE` as const;
 
 /** What the files contain, and the settings whose file cannot be used. No text here repeats a content or a path. */
-export interface SecretFiles {
+interface SecretFiles {
   readonly values: ReadonlyMap<string, string>;
   /** By the name of the secret: a line that names the setting and what was expected. */
   readonly faults: ReadonlyMap<string, string>;

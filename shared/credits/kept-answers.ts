@@ -36,7 +36,7 @@ const keptBody = z.object({
   results: z.array(result),
 });
 /** What a search found, before its target domain, its types and its format. */
-export type Findings = Omit<z.infer<typeof keptBody>, "query" | "results"> & {
+type Findings = Omit<z.infer<typeof keptBody>, "query" | "results"> & {
   results: readonly z.infer<typeof result>[];
 };
 
@@ -56,14 +56,14 @@ export function writeFindings(query: Query, { results, ...head }: Findings): Buf
   return Buffer.from(JSON.stringify({ query: searchedPart(query), ...head, results }));
 }
 
-export interface KeptAnswer extends Findings {
+interface KeptAnswer extends Findings {
   requestId: string;
   fetchedAtMs: number;
   provider: string;
 }
 
 /** A query of an organization, and how old its answer may be: not from before `sinceMs`, by Redis' clock. */
-export interface KeptQuery {
+interface KeptQuery {
   organizationId: string;
   fingerprint: string;
   sinceMs: number;

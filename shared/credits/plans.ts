@@ -72,7 +72,7 @@ export async function lockPlan(transaction: Querying, code: string): Promise<Pla
 }
 
 /** The terms of a plan that operators set. */
-export type PlanTerms = Omit<Plan, "startingGrantMils" | "unpaidCalls"> & {
+type PlanTerms = Omit<Plan, "startingGrantMils" | "unpaidCalls"> & {
   /** Undefined: as it was; for a new plan the calls of as many searches of the largest depth as may be in flight. */
   unpaidCalls?: number | undefined;
 };

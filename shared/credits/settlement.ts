@@ -33,7 +33,7 @@ const publicationsAtOnce = 4;
 const retryPauseMs = 50;
 
 /** A search that Postgres has decided, with what Redis has to be given. */
-export interface DecidedSearch {
+interface DecidedSearch {
   request: SettlementRequest;
   decision: Decision;
   /** The caller's answer or error. */

@@ -56,7 +56,7 @@ const ownFolder = fileURLToPath(new URL("migrations", import.meta.url));
 
 type Migration = Postgrator.Migration;
 
-export interface MigrateOptions {
+interface MigrateOptions {
   folder?: string;
   lockWait?: typeof lockWait;
   /** What to do about a database of another schema, said in the error. */

@@ -23,7 +23,7 @@ const bidirectionalOverride = /[\u202a-\u202e\u2066-\u2069]/;
 const invisible = /[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
 
 /** The greatest age of an answer that a caller can accept: for so long answers are kept at most. */
-export const maxAgeSecondsMax = 90 * 86_400;
+const maxAgeSecondsMax = 90 * 86_400;
 
 /** What an answer can tell about itself, if its caller asks for it. */
 export const includes = ["fetchedAt", "answeredBy"] as const;

@@ -22,7 +22,7 @@ const inboxLengthMax = 10_000;
 export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
 /** How long the search took and what it cost, for the API's log line. */
-export const searchTrace = z.object({
+const searchTrace = z.object({
   /** The worker that had the search. */
   worker: z.string(),
   provider: z.string(),

@@ -7,7 +7,7 @@ import type { Shutdown } from "../concurrency/shutdown.ts";
 const measuringPauseMs = 5_000;
 
 /** What Redis uses, and its maxmemory: 0 if that is not set. */
-export async function readMemory(redis: Redis): Promise<{ usedBytes: number; limitBytes: number }> {
+async function readMemory(redis: Redis): Promise<{ usedBytes: number; limitBytes: number }> {
   const info = await redis.info("memory");
   const bytesOf = (field: string) => Number(new RegExp(`^${field}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
   return { usedBytes: bytesOf("used_memory"), limitBytes: bytesOf("maxmemory") };

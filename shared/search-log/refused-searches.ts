@@ -11,7 +11,7 @@ const keptDaysMax = 7;
 const scannedMax = 10_000;
 
 /** Those fields of a refused search that were valid. */
-export type RefusedQuery = Partial<Omit<Query, "engine">>;
+type RefusedQuery = Partial<Omit<Query, "engine">>;
 
 /** A row: one refused search, or the last one of several that are only counted. */
 export interface RefusedSearch {

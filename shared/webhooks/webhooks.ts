@@ -117,7 +117,7 @@ export async function takeTurn(transaction: Querying, organizationId: string): P
 }
 
 /** A new secret, as payers see it. */
-export const newSecret = () => secretPrefix + randomBytes(secretBytes).toString("base64");
+const newSecret = () => secretPrefix + randomBytes(secretBytes).toString("base64");
 
 /** The signature of an event with a secret of {@link newSecret}. `sentAt` counts in whole seconds, as the header has it. */
 export function signEvent(

@@ -13,7 +13,7 @@ const locationsMin = 1_000;
 const shareKeptMin = 0.9;
 
 /** Why a list was not refreshed, as the end of a sentence that begins with the provider's name. The stored list stays. */
-export type RefreshProblem = { problem: string };
+type RefreshProblem = { problem: string };
 
 const problems: Partial<Record<FailureKind, string>> = {
   unavailable: "is unreachable or returned a server error",
