@@ -147,7 +147,7 @@ function ofMoney({ counter, measured, histogram }: Declare) {
       "Gaps in the ledger that no operator has closed. Only the leading worker exports it.",
     ),
     balancesStored: counter(
-      "pairs_stored_total",
+      "balances_stored_total",
       "Copies of balances in Redis that the reconciler stored or deleted, by why.",
       ["why"],
     ),
@@ -208,7 +208,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
       ["provider"],
     ),
     answeredSearches: counter(
-      "searches_asked_total",
+      "answered_searches_total",
       "Answered searches, by the source of the answer: a provider, a concurrent identical search, the cache, or kept answers.",
       ["from"],
     ),

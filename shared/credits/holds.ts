@@ -74,7 +74,7 @@ export async function settleHolds(
   const args = ends.flatMap((end) => {
     const recordPlace = end.key ? named.push(record(end.key.hash)) : 0;
     const calls = end.calls ? callsArgument(organizationId, end.calls, named) : "";
-    return [end.requestId, recordPlace, fateOf(end), end.failure ?? "", calls];
+    return [end.requestId, recordPlace, recordOutcome(end), end.failure ?? "", calls];
   });
   const { balanceMils, version, spending = "", entryId = "" } = balance;
   const spent = tokens.flatMap((token) => [token.tokenId, `${token.version}:${token.spending}`]);
@@ -98,7 +98,7 @@ export async function settleHolds(
   return Number(counted);
 }
 
-function fateOf({ key, answered, failure, isLeft }: HoldEnd): string {
+function recordOutcome({ key, answered, failure, isLeft }: HoldEnd): string {
   if (isLeft) return "left";
   if (key) return answered ? "answered" : failure === undefined ? "freed" : "failed";
   return "none";

@@ -10,7 +10,7 @@ export const openOrganizationsKey = "holds:organizations";
 export const suspectCopiesKey = "holds:suspect-copies";
 
 export const keysOf = (organizationId: string) => ({
-  balance: `{${organizationId}}:pair`,
+  balance: `{${organizationId}}:balance`,
   holds: `{${organizationId}}:holds`,
   window: `{${organizationId}}:window`,
   /** Provider calls left unpaid: all of the organization, or only those of keyed searches; followed by a token, only its own. */

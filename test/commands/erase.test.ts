@@ -168,7 +168,7 @@ const deaths = [
   { before: '"tokens"', isErased: true },
   { before: '"search_log"', isErased: true },
   { before: ":sessions", isErased: true },
-  { before: ":pair", isErased: true },
+  { before: ":balance", isErased: true },
   { before: "hgetall", isErased: true },
 ];
 

@@ -64,7 +64,7 @@ test("an answer that was paid for answers again at the cached price, in any form
   await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(91);
   const [worker] = service.workers;
-  expect(worker && (await Exposition.of(worker)).value('searches_asked_total{from="kept"}')).toBe(2);
+  expect(worker && (await Exposition.of(worker)).value('answered_searches_total{from="kept"}')).toBe(2);
   const logged = async () =>
     readSearchLogPage(service.database, organizationId, { after: undefined, limit: 9 }).then((rows) =>
       rows.map(({ work }) => work?.source),

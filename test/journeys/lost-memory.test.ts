@@ -45,7 +45,7 @@ test("the reconciler deletes a balance in Redis that cannot be right, and counts
   worker?.kill("SIGCONT");
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
   const metrics = await (await fetch(`${service.workers[0]?.opsUrl}/metrics`)).text();
-  expect(metrics).toMatch(/^pairs_stored_total\{why="impossible"\} [1-9]/m);
+  expect(metrics).toMatch(/^balances_stored_total\{why="impossible"\} [1-9]/m);
 });
 
 test("the heartbeat of a worker that died long ago is removed", async () => {

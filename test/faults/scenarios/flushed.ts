@@ -118,7 +118,7 @@ const lose = {
 /** How many balances each worker has stored because Redis lost them. */
 async function storedBalances(workers: readonly { opsUrl?: string | undefined }[]): Promise<number[]> {
   const expositions = await Promise.all(workers.map(({ opsUrl = "" }) => Exposition.of({ opsUrl })));
-  return expositions.map((exposition) => exposition.value('pairs_stored_total{why="redis_restarted"}') ?? 0);
+  return expositions.map((exposition) => exposition.value('balances_stored_total{why="redis_restarted"}') ?? 0);
 }
 
 async function untilAllStored(

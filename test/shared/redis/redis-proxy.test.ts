@@ -45,7 +45,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
     await next.operator.replicaof("no", "one");
     await old.operator.replicaof("127.0.0.1", next.port);
     await eventually(async () => (await areAllAt(1)) && connections.notReady().length === 0);
-    expect(await opened[1]?.set("{org_1}:pair", "x")).toBe("OK");
+    expect(await opened[1]?.set("{org_1}:balance", "x")).toBe("OK");
   });
 
   test("an old primary that comes back as one gets no connection, until the promoted one is gone", async () => {

@@ -70,6 +70,6 @@ test("without any Sentinel a connection that breaks opens anew", async () => {
   const [first] = opened;
   await pair.servers[1].operator.call("CLIENT", "KILL", "USER", "api");
   await eventually(async () => first?.status !== "ready");
-  expect(await first?.set("{org_1}:pair", "x")).toBe("OK");
+  expect(await first?.set("{org_1}:balance", "x")).toBe("OK");
   await eventually(async () => connections.notReady().length === 0);
 });

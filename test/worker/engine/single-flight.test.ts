@@ -31,7 +31,7 @@ test("a shared answer costs once, and the metrics say what the other searches sa
     ["fake", 0],
     ["fake", 0],
   ]);
-  expect(await worker.metric('searches_asked_total{from="shared"}')).toBe(2);
+  expect(await worker.metric('answered_searches_total{from="shared"}')).toBe(2);
   expect(await worker.metric('provider_cost_saved_micro_usd_total{from="shared"}')).toBe(2_000);
 });
 
