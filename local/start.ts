@@ -26,6 +26,8 @@ const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
 const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const repeatedSignalMs = 1_000;
+// In the file of the settings: which of its addresses are those of private servers.
+const privateUrlsSetting = "SERPMILL_PRIVATE_URLS";
 
 // `npm run dev`: the API and the worker restart when a file of theirs changes, and their logs are shown in readable form.
 let isWatching = false;
@@ -45,7 +47,7 @@ worker, creates an organization with credit and a token, and prints where everyt
 Its data, logs and token are in .serpmill/; delete that folder to start from scratch.
 npm start -- --folder PATH keeps them in another folder.
 
-Settings, all optional, from the environment:
+Settings, all optional, from the environment, without the addresses of private servers from .serpmill/env:
   DATABASE_URL      use this Postgres instead of a private one; migrated as MIGRATION_DATABASE_URL if that is set
   REDIS_URL         use this Redis instead of a private one
   API_PORT          3000, or the next free port
@@ -76,6 +78,7 @@ function stopWithParent(): void {
 async function startAll(): Promise<void> {
   print("Starting Serpmill. Ctrl-C stops everything.\n");
   await mkdir(join(folder, "logs"), { recursive: true });
+  forgetPrivateServers();
   const given = readAddresses();
   const { ownerUrl, processUrl } = await openPostgres(given);
   const redis = await openRedis(given.REDIS_URL);
@@ -114,7 +117,8 @@ async function startAll(): Promise<void> {
   say("API", `ready on ${urlOf(ports.API_PORT)}, metrics on ${urlOf(ports.API_OPS_PORT)}/metrics`);
   say("Worker", `ready, metrics on ${urlOf(ports.WORKER_OPS_PORT)}/metrics`);
   await waitUntilWorkerIsSeen(urlOf(ports.API_OPS_PORT));
-  await writeSettings(exported);
+  const privateUrls = [...(given.DATABASE_URL ? [] : [processUrl]), ...(given.REDIS_URL ? [] : [redis.api])];
+  await writeSettings({ ...exported, [privateUrlsSetting]: privateUrls.join(" ") });
   const tokenFile = join(folder, "token");
   await welcome({
     apiUrl: urlOf(ports.API_PORT),
@@ -124,6 +128,14 @@ async function startAll(): Promise<void> {
     operate: `. ${shortened(join(folder, "env"))} && npm run --silent admin -- --help`,
     environment,
   });
+}
+
+/** A shell that has sourced the file of the settings starts private servers all the same, and does not take them for the user's. */
+function forgetPrivateServers(): void {
+  const privateUrls = process.env[privateUrlsSetting]?.split(" ") ?? [];
+  for (const name of ["DATABASE_URL", "REDIS_URL"])
+    if (privateUrls.includes(process.env[name] ?? "")) delete process.env[name];
+  delete process.env[privateUrlsSetting];
 }
 
 /** Writes settings to a file that a shell can source, for the operator's commands. */

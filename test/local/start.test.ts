@@ -100,6 +100,19 @@ test("it prints progress at once, and in the end every address with a token that
   await expect(fetch(`${api}/v1/usage`)).rejects.toThrow("fetch failed");
 });
 
+test("a shell with the settings of the last start starts private servers again, and keeps the servers of the user", async () => {
+  const first = await start("sourced", { REDIS_URL: "" });
+  await eventually(async () => first.text.includes("Operator's commands"));
+  await stop(first);
+  const { stdout } = await promisify(execFile)("sh", ["-c", `. '${join(guarded.path, "sourced/env")}' && env`]);
+  const sourced = Object.fromEntries([...stdout.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+  expect(sourced).toMatchObject({ DATABASE_URL: database.url, SERPMILL_PRIVATE_URLS: sourced.REDIS_URL });
+  const second = await start("sourced", sourced);
+  await eventually(async () => second.text.includes("✓ Redis"));
+  await stop(second);
+  expect(second.text).toMatch(/^✓ Postgres {4}from DATABASE_URL\n(?:… .*\n)*✓ Redis {7}started on/m);
+});
+
 test("an unknown option is named, with the help, and starts nothing", async () => {
   const { exitCode, stdout, stderr } = await run("local/start.ts", ["--foo"], {});
   expect([exitCode, stdout]).toEqual([2, ""]);
