@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addressSettings, readAddresses, settingsAmong } from "../shared/config.ts";
+import { addressSettings, readAddresses, readConfig, settingsAmong } from "../shared/config.ts";
 import { migrate } from "../shared/database/migrate.ts";
 import { createProcessLogin } from "../shared/database/process-login.ts";
 import { claimPort, freePort } from "./ports.ts";
@@ -26,6 +26,8 @@ const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
 const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const repeatedSignalMs = 1_000;
+// Only here is the sandbox a default: elsewhere its answers might be sold.
+const sandboxed = { SERP_PROVIDERS: "sandbox" };
 // In the file of the settings: which of its addresses are those of private servers.
 const privateUrlsSetting = "SERPMILL_PRIVATE_URLS";
 
@@ -79,15 +81,15 @@ async function startAll(): Promise<void> {
   print("Starting Serpmill. Ctrl-C stops everything.\n");
   await mkdir(join(folder, "logs"), { recursive: true });
   forgetPrivateServers();
+  readConfig(process.env, { DATABASE_URL: "postgres://private", REDIS_URL: "redis://private", ...sandboxed });
   const given = readAddresses();
   const { ownerUrl, processUrl } = await openPostgres(given);
   const redis = await openRedis(given.REDIS_URL);
   const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
-  // Only here is the sandbox a default: elsewhere its answers might be sold.
   const exported = {
     ...settingsAmong(process.env),
     ...addressSettings(addresses),
-    SERP_PROVIDERS: process.env.SERP_PROVIDERS || "sandbox",
+    ...(!process.env.SERP_PROVIDERS && sandboxed),
   };
   const servers = { ...process.env, ...exported };
   begin("Migrations", "bringing the database up to date");
@@ -180,7 +182,6 @@ function keepRunning(name: string, server: LocalServer): string {
 
 async function claim(settingName: string, usual: number, host: string): Promise<string> {
   const wanted = Number(process.env[settingName] || usual);
-  if (!(Number.isInteger(wanted) && wanted >= 0)) throw new Error(`${settingName}: expected a port number`);
   const port = await claimPort(wanted === 0 ? await freePort() : wanted, host);
   if (wanted !== 0 && port !== wanted) warn("Ports", `${wanted} (${settingName}) is in use; using ${port}`);
   return String(port);

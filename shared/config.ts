@@ -326,11 +326,11 @@ export class MissingSettings extends ConfigError {
 }
 
 /**
- * Reads and checks the settings. An empty value counts as absent, so that a compose file may pass all of them.
+ * Reads and checks the settings, with `defaults` for absent ones. An empty one counts as absent: a compose file may pass all.
  * @throws {ConfigError} naming every wrong setting; values are never repeated, since some are secrets.
  */
-export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  return readSettings(connected, settings, environment);
+export function readConfig(environment: NodeJS.ProcessEnv = process.env, defaults?: Record<string, string>): Config {
+  return readSettings(connected, settings, environment, defaults);
 }
 
 /** Reads only what a migration needs. @throws {ConfigError} like {@link readConfig}. */

@@ -119,6 +119,15 @@ test("an unknown option is named, with the help, and starts nothing", async () =
   expect(stderr).toMatch(/^Unknown option '--foo'[^]*\n\nnpm start: runs Serpmill/);
 });
 
+test("wrong settings are said once and together, before any server starts", async () => {
+  const wrong = { DATABASE_URL: "", SERP_PROVIDERS: "foo", SEARCH_DEADLINE_MS: "5", API_PORT: "80000" };
+  const started = await start("wrong settings", wrong);
+  expect(await started.exited).toEqual([1, null]);
+  expect(started.text).toMatch(
+    /^Starting Serpmill.*\n\n\n✗ These settings are missing or wrong:(\n {2}(API_PORT: expected a whole number from 0 to 65535|SEARCH_DEADLINE_MS: .*|SERP_PROVIDERS: .*)){3}\n\nStopping\n$/,
+  );
+});
+
 test.each([
   ["Starting Serpmill", {}],
   ["… Postgres    starting", { DATABASE_URL: "" }],
