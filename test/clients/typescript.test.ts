@@ -291,6 +291,12 @@ test("the command exits with 1 and the error of a search, and with 2 and its usa
   expect((await run(cli, ["coffee"], {})).stderr).toContain("SERPMILL_TOKEN");
 });
 
+test.each(["-h", "--help"])("the command explains with %s what is charged, and searches nothing", async (option) => {
+  const { exitCode, stdout, stderr } = await run(cli, [option], {});
+  expect([exitCode, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/^Usage: serpmill[^]*Each KEYWORD is one charged search\. Quote a keyword of several words/);
+});
+
 test("the command ends quietly when the reader of its output has left", async () => {
   const { token } = await clientOf();
   const env = { PATH: "/usr/bin:/bin", ...environmentOf(token) };

@@ -5,6 +5,7 @@ import { type SearchAnswer, type SearchRequest, Serpmill, SerpmillError } from "
 const help = `Usage: serpmill [options] KEYWORD...
 
 Searches Google over the Serpmill API at SERPMILL_URL, with the token in SERPMILL_TOKEN.
+Each KEYWORD is one charged search. Quote a keyword of several words: serpmill "best coffee beans".
 
 Options:
   --location PLACE    where the search is made from, such as "Austin, TX"
@@ -13,7 +14,7 @@ Options:
   --depth N           number of organic results, 1 to 100
   --domain HOST       show only results on this domain
   --json              print each result as one line of JSON
-  --help              print this text
+  -h, --help          print this text
 `;
 
 const options = {
@@ -23,7 +24,7 @@ const options = {
   depth: { type: "string" },
   domain: { type: "string" },
   json: { type: "boolean", default: false },
-  help: { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
 } as const;
 
 /** Prints the results of each keyword. The exit code is 1 if a search failed, and 2 if the command is wrong. */
