@@ -5,9 +5,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { addressSettings, readAddresses, readConfig, settingsAmong } from "../shared/config.ts";
+import { addressSettings, type Config, readAddresses, readConfig, settingsAmong } from "../shared/config.ts";
 import { migrate } from "../shared/database/migrate.ts";
 import { createProcessLogin } from "../shared/database/process-login.ts";
+import { requireReady } from "../shared/redis/connect.ts";
 import { claimPort, freePort } from "./ports.ts";
 import { processUrlOf, startPostgres } from "./postgres.ts";
 import { startRedis } from "./redis.ts";
@@ -21,11 +22,13 @@ import {
   type LoggedProcess,
   waitUntilReady,
 } from "./logged-process.ts";
+import { withRedis } from "./with-redis.ts";
 
 const checkout = join(import.meta.dirname, "..");
 const parentPollMs = 250;
 const stopTimeoutMs = 25_000; // There are four processes, and each is killed after 5 s.
 const repeatedSignalMs = 1_000;
+const redisTimeoutMs = 5_000;
 // Only here is the sandbox a default: elsewhere its answers might be sold.
 const sandboxed = { SERP_PROVIDERS: "sandbox" };
 // In the file of the settings: which of its addresses are those of private servers.
@@ -81,10 +84,14 @@ async function startAll(): Promise<void> {
   print("Starting Serpmill. Ctrl-C stops everything.\n");
   await mkdir(join(folder, "logs"), { recursive: true });
   forgetPrivateServers();
-  readConfig(process.env, { DATABASE_URL: "postgres://private", REDIS_URL: "redis://private", ...sandboxed });
+  const config = readConfig(process.env, {
+    DATABASE_URL: "postgres://private",
+    REDIS_URL: "redis://private",
+    ...sandboxed,
+  });
   const given = readAddresses();
   const { ownerUrl, processUrl } = await openPostgres(given);
-  const redis = await openRedis(given.REDIS_URL);
+  const redis = await openRedis(given.REDIS_URL, config);
   const addresses = { DATABASE_URL: processUrl, REDIS_URL: redis.api };
   const exported = {
     ...settingsAmong(process.env),
@@ -95,6 +102,7 @@ async function startAll(): Promise<void> {
   begin("Migrations", "bringing the database up to date");
   const applied = await migrate(ownerUrl, {
     say: (line) => warn("Migrations", line),
+    setting: given.MIGRATION_DATABASE_URL && "MIGRATION_DATABASE_URL",
     ...(!given.DATABASE_URL && { remedy: `delete the folder ${shortened(folder)} and start again` }),
   });
   await createProcessLogin(ownerUrl, processUrl);
@@ -159,8 +167,12 @@ async function openPostgres(
   return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
 
-async function openRedis(url: string | undefined): Promise<{ api: string; worker: string }> {
-  if (url) return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
+async function openRedis(url: string | undefined, config: Config): Promise<{ api: string; worker: string }> {
+  if (url) {
+    begin("Redis", "connecting");
+    await withRedis(config, "silent", (redis) => requireReady(redis, url, redisTimeoutMs));
+    return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
+  }
   const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
   begin("Redis", "starting");
   const server = await startRedis(options);

@@ -11,10 +11,8 @@ import { z } from "zod";
 import { createSignInCode, signInCodeMinutes } from "../api/billing/session/sign-in-codes.ts";
 import { searchCode } from "../api/search-samples.ts";
 import { hashToken } from "../api/tokens/tokens.ts";
-import { Shutdown } from "../shared/concurrency/shutdown.ts";
-import { openLog } from "../shared/log.ts";
-import { RedisConnections } from "../shared/redis/connections.ts";
 import { begin, fail, print, printBox, say } from "./start-output.ts";
+import { withRedis } from "./with-redis.ts";
 
 const workerPollMs = 50;
 const workerWaitMsMax = 60_000;
@@ -113,14 +111,7 @@ async function createOrganization(environment: NodeJS.ProcessEnv): Promise<z.inf
 }
 
 async function signInCode(environment: NodeJS.ProcessEnv, token: string): Promise<string> {
-  const { REDIS_URL: url = "", SENTINEL_USERNAME: username, SENTINEL_PASSWORD: password } = environment;
-  const [log, shutdown] = [openLog({ name: "welcome", level: "warn" }), new Shutdown()];
-  const redis = new RedisConnections({ url, sentinelLogin: { username, password }, log, shutdown });
-  try {
-    return await createSignInCode(redis.openBlocking("welcome"), hashToken(token).toString("hex"));
-  } finally {
-    await shutdown.run(log);
-  }
+  return withRedis(environment, "warn", (redis) => createSignInCode(redis, hashToken(token).toString("hex")));
 }
 
 /** The addresses of the containers of deploy/quick.yml by default. */

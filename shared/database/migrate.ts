@@ -5,7 +5,7 @@ import pg from "pg";
 import Postgrator from "postgrator";
 import { readMigrationConfig } from "../config.ts";
 import { createProcessLogin } from "./process-login.ts";
-import { isDeadlock, isLockTimeout } from "./transient-errors.ts";
+import { explainPostgres, isDeadlock, isLockTimeout } from "./transient-errors.ts";
 
 // The same number in every process, so that concurrent migrations run one after the other.
 const migrationLock = 7_306_210_954;
@@ -61,6 +61,8 @@ interface MigrateOptions {
   lockWait?: typeof lockWait;
   /** What to do about a database of another schema, said in the error. */
   remedy?: string;
+  /** The setting that has the URL, said if Postgres is unreachable: `DATABASE_URL` by default. */
+  setting?: string | undefined;
   /** Gets a line when the migration waits. */
   say?: (line: string) => void;
 }
@@ -76,7 +78,9 @@ interface MigrateOptions {
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "serpmill-migrate" });
   client.on("error", () => undefined); // What waits for the client gets the error of a lost connection too.
-  await client.connect();
+  await client.connect().catch((error: unknown) => {
+    throw explainPostgres(error, databaseUrl, options.setting) ?? error;
+  });
   try {
     await awaitTurn(client);
     const postgrator = new Postgrator({
@@ -166,7 +170,8 @@ async function inTransaction(
 if (import.meta.main) {
   try {
     const { ownerUrl, processUrl } = readMigrationConfig();
-    const applied = await migrate(ownerUrl, { say: (line) => void process.stdout.write(`${line}\n`) });
+    const setting = ownerUrl === processUrl ? "DATABASE_URL" : "MIGRATION_DATABASE_URL";
+    const applied = await migrate(ownerUrl, { setting, say: (line) => void process.stdout.write(`${line}\n`) });
     process.stdout.write(applied.length ? `applied ${applied.join(", ")}\n` : "the database is up to date\n");
     const created = await createProcessLogin(ownerUrl, processUrl);
     if (created) process.stdout.write(`created the role ${created}, as which the processes log in\n`);

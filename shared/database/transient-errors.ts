@@ -1,4 +1,5 @@
 import pg from "pg";
+import { type OutOfReach, postgresOutOfReach, reasonOf } from "../config/out-of-reach.ts";
 
 /**
  * SQLSTATEs after which the same statement may succeed: serialization failure, deadlock, lock and statement timeouts, and a
@@ -8,6 +9,10 @@ import pg from "pg";
 const transientStates = /^(40001|40P01|42501|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
 /** Postgres refuses a statement at once with these if another transaction changes what the statement uses. */
 const changingStates = /^(40001|40P01|42501|XX000)$/;
+/** A login that is refused, and a database that does not exist. */
+const refusedLogin = /^(28...|3D000)$/;
+/** The connection failed, or the server starts, stops, or has no connection left. */
+const goneState = /^(08...|57P0[1-5]|53...)$/;
 const transientMessages =
   /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
 
@@ -38,4 +43,16 @@ export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === "25
 /** The SQLSTATE of a statement that Postgres refused; undefined for other errors, such as those of the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
+}
+
+/**
+ * The error of a connection to Postgres as a sentence for the operator; undefined if it is of another kind.
+ * @param setting has the URL.
+ */
+export function explainPostgres(error: unknown, url: string, setting?: string): OutOfReach | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const state = sqlStateOf(error);
+  if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "it refuses the login", setting);
+  if (state === undefined ? !isTransient(error) : !goneState.test(state)) return undefined;
+  return postgresOutOfReach(url, reasonOf(error), setting);
 }

@@ -1,5 +1,6 @@
 import { type ChainableCommander, type Redis, ReplyError } from "ioredis";
 import { retryWhile } from "../concurrency/retry.ts";
+import { reasonOf, redisOutOfReach } from "../config/out-of-reach.ts";
 import { StartRefused } from "../config/start-refused.ts";
 import type { Log } from "../log.ts";
 
@@ -36,6 +37,17 @@ export async function whenReady(redis: Redis, timeoutMs: number): Promise<boolea
     }, timeoutMs);
     redis.once("ready", ready);
   });
+}
+
+/** Waits until Redis takes commands. @throws {OutOfReach} at the timeout. @throws {StartRefused} if it is a Redis Cluster. */
+export async function requireReady(redis: Redis, url: string, timeoutMs: number): Promise<void> {
+  let reason = "no answer";
+  const note = (error: Error) => (reason = reasonOf(error));
+  redis.on("error", note);
+  const isReady = await whenReady(redis, timeoutMs);
+  redis.off("error", note);
+  if (!isReady) throw redisOutOfReach(url, reason);
+  await refuseCluster(redis);
 }
 
 const clusterRefusal =

@@ -73,7 +73,9 @@ test("it prints progress at once, and in the end every address with a token that
   const address = REDIS_URL.replace(/\/\/.*@/, "//default:it's@");
   const started = await start("whole", { REDIS_URL: address, KEPT_ANSWERS_DAYS: "30", ...login });
   await eventually(async () => started.text.includes("Operator's commands"));
-  expect(started.text).toMatch(/^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n/);
+  expect(started.text).toMatch(
+    /^Starting Serpmill\. Ctrl-C stops everything\.\n\n✓ Postgres +from DATABASE_URL\n… Redis +connecting\n✓ Redis +from REDIS_URL\n/,
+  );
   const [, api = "", token = ""] = /^ {2}API +(\S+)\n {2}Token +(smk_\w+)$/m.exec(started.text) ?? [];
   expect(started.text).toContain(
     `  Reference   ${api}/docs\n  Account     ${api}/billing\n  Playground  ${api}/playground\n  Agents      ${api}/mcp?names=plain\n`,
@@ -126,6 +128,30 @@ test("wrong settings are said once and together, before any server starts", asyn
   expect(started.text).toMatch(
     /^Starting Serpmill.*\n\n\n✗ These settings are missing or wrong:(\n {2}(API_PORT: expected a whole number from 0 to 65535|SEARCH_DEADLINE_MS: .*|SERP_PROVIDERS: .*)){3}\n\nStopping\n$/,
   );
+});
+
+test.each([
+  ["Postgres", "DATABASE_URL", "postgres"],
+  ["Redis", "REDIS_URL", "redis"],
+])("a given %s that does not answer is named with its address and %s", async (name, setting, scheme) => {
+  const started = await start(`no ${name}`, { [setting]: `${scheme}://user:canary@127.0.0.1:1/0` });
+  expect(await started.exited).toEqual([1, null]);
+  expect(started.text).toContain(
+    `✗ ${name} at 127.0.0.1:1 is unreachable: connect ECONNREFUSED 127.0.0.1:1. Check ${setting}, and that the server runs and is reachable.\n`,
+  );
+  expect(started.text).not.toContain("canary");
+});
+
+test.each([
+  ["DATABASE_URL", {}],
+  ["MIGRATION_DATABASE_URL", { MIGRATION_DATABASE_URL: "postgres://owner:canary@127.0.0.1:1/z" }],
+])("the migration names a Postgres that does not answer, and the setting %s", async (setting, given) => {
+  const settings = { DATABASE_URL: "postgres://x:canary@127.0.0.1:1/z", ...given };
+  expect(await run("shared/database/migrate.ts", [], settings)).toEqual({
+    exitCode: 1,
+    stdout: "",
+    stderr: `Postgres at 127.0.0.1:1 is unreachable: connect ECONNREFUSED 127.0.0.1:1. Check ${setting}, and that the server runs and is reachable.\n`,
+  });
 });
 
 test.each([
