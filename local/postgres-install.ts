@@ -36,6 +36,8 @@ type User = { uid: number; gid: number };
 export interface PostgresOptions extends LocalServerOptions {
   /** The folder with bin/initdb and bin/postgres of another version. */
   programs?: string;
+  /** Called with a line before a slow step. */
+  say?: (line: string) => void;
 }
 
 export interface PostgresInstall {

@@ -26,7 +26,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
   const throwawayFolder = options.folder === undefined ? install.folder : undefined;
   try {
     const data = join(install.folder, "data");
-    if (!existsSync(data)) await initialise(install, data, durable);
+    if (!existsSync(data)) {
+      options.say?.("preparing a database, at the first start only");
+      await initialise(install, data, durable);
+    }
     const server = await startServer(
       {
         name: "Postgres",

@@ -162,8 +162,8 @@ async function openPostgres(
     const processUrl = useExisting("Postgres", "DATABASE_URL", given.DATABASE_URL);
     return { ownerUrl: given.MIGRATION_DATABASE_URL ?? processUrl, processUrl };
   }
-  begin("Postgres", "starting; the first start prepares a database");
-  const server = await startPostgres({ folder: join(folder, "postgres"), durable: true });
+  begin("Postgres", "starting");
+  const server = await startPostgres({ folder: join(folder, "postgres"), durable: true, say: sayOfPostgres });
   return { ownerUrl: keepRunning("Postgres", server), processUrl: processUrlOf(server.url) };
 }
 
@@ -266,6 +266,7 @@ function shortened(path: string): string {
   return fromCheckout.startsWith("..") ? path : fromCheckout;
 }
 
+const sayOfPostgres = (line: string) => begin("Postgres", line);
 const sayOfRedis = (line: string) => begin("Redis", line);
 
 if (import.meta.main) {
