@@ -173,7 +173,8 @@ async function openRedis(url: string | undefined, config: Config): Promise<{ api
     await withRedis(config, "silent", (redis) => requireReady(redis, url, redisTimeoutMs));
     return { api: useExisting("Redis", "REDIS_URL", url), worker: url };
   }
-  const options = { folder: join(folder, "redis"), durable: true, withUsers: true, say: sayOfRedis };
+  const extraArgs = ["--maxmemory", "384mb"]; // As in docker compose.
+  const options = { folder: join(folder, "redis"), durable: true, withUsers: true, extraArgs, say: sayOfRedis };
   begin("Redis", "starting");
   const server = await startRedis(options);
   keepRunning("Redis", server);

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../shared/database/migrate.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
@@ -105,10 +106,13 @@ test("it prints progress at once, and in the end every address with a token that
 test("a shell with the settings of the last start starts private servers again, and keeps the servers of the user", async () => {
   const first = await start("sourced", { REDIS_URL: "" });
   await eventually(async () => first.text.includes("Operator's commands"));
-  await stop(first);
   const { stdout } = await promisify(execFile)("sh", ["-c", `. '${join(guarded.path, "sourced/env")}' && env`]);
   const sourced = Object.fromEntries([...stdout.matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
   expect(sourced).toMatchObject({ DATABASE_URL: database.url, SERPMILL_PRIVATE_URLS: sourced.REDIS_URL });
+  const client = new Redis(sourced.REDIS_URL ?? "");
+  expect(await client.info("memory")).toMatch(/^maxmemory:402653184\r$/m);
+  client.disconnect();
+  await stop(first);
   const second = await start("sourced", sourced);
   await eventually(async () => second.text.includes("✓ Redis"));
   await stop(second);
