@@ -23,6 +23,7 @@ const requestTimeoutMs = 5_000;
 const adminFile = join(import.meta.dirname, "..", "commands", "main.ts");
 
 const created = z.object({ token: z.string() });
+const found = z.object({ orgId: z.string() });
 const usage = z.object({ creditBalanceMils: z.number() });
 
 /** The API accepts searches once it has read a worker's heartbeat, a moment after both are ready. @throws after a minute. */
@@ -56,11 +57,8 @@ export async function welcome(options: {
 }): Promise<void> {
   const { apiUrl, callersUrl, tokenFile, shownTokenFile, operate, environment } = options;
   begin("Token", "looking for one that works");
-  const { token, isNew } = await ensureDemoToken(apiUrl, tokenFile, environment);
-  say(
-    "Token",
-    `${isNew ? "created with a new organization, stored" : "reused from the last start,"} in ${shownTokenFile}`,
-  );
+  const { token, made } = await ensureDemoToken(apiUrl, tokenFile, environment);
+  say("Token", `${made} in ${shownTokenFile}`);
   const link = `${callersUrl}/playground${await signInCode(environment, token)}`;
   printBox("Serpmill is running", [
     ["API", callersUrl],
@@ -78,36 +76,47 @@ export async function welcome(options: {
 }
 
 /**
- * Returns the token in `tokenFile` if it works with this database and has credit left. Otherwise it creates an organization
- * with credit and stores its token there. So a second start prints the same curl line, and the line always works.
+ * Returns the token in `tokenFile` if it works with this database, and grants its organization credit if that is nearly spent.
+ * Otherwise it creates an organization with credit and stores its token there. So a second start prints the same curl line, the
+ * line always works, and the account keeps its searches.
  */
 async function ensureDemoToken(
   apiUrl: string,
   tokenFile: string,
   environment: NodeJS.ProcessEnv,
-): Promise<{ token: string; isNew: boolean }> {
+): Promise<{ token: string; made: string }> {
   const stored = (await readFile(tokenFile, "utf8").catch(() => "")).trim();
-  if (stored !== "" && (await canSearch(apiUrl, stored))) return { token: stored, isNew: false };
-  const { token } = await createOrganization(environment);
+  const balanceMils = stored === "" ? undefined : await readBalance(apiUrl, stored);
+  if (balanceMils !== undefined && balanceMils >= balanceMilsMin)
+    return { token: stored, made: "reused from the last start," };
+  if (balanceMils !== undefined) {
+    const { orgId } = found.parse(await admin(environment, ["token", "find", "-"], stored));
+    await admin(environment, ["credit", "grant", orgId, String(creditMils), "--reason", "npm start"]);
+    return { token: stored, made: `reused, with ${creditMils} mils of new credit,` };
+  }
+  const terms = ["--name", "Demo", "--plan", "free", "--credit", String(creditMils)];
+  const { token } = created.parse(await admin(environment, ["org", "create", ...terms]));
   await rm(tokenFile, { force: true }); // A new file gets the mode below, whatever the old one had.
   await writeFile(tokenFile, `${token}\n`, { mode: 0o600 });
-  return { token, isNew: true };
+  return { token, made: "created with a new organization, stored" };
 }
 
-async function canSearch(apiUrl: string, token: string): Promise<boolean> {
+/** @returns undefined if the token does not work. */
+async function readBalance(apiUrl: string, token: string): Promise<number | undefined> {
   const headers = { Authorization: `Bearer ${token}` };
   const answer = await fetch(`${apiUrl}/v1/usage`, { headers, signal: AbortSignal.timeout(requestTimeoutMs) });
-  if (answer.ok) return usage.parse(await answer.json()).creditBalanceMils >= balanceMilsMin;
-  if (answer.status === 401) return false;
-  if (answer.status === 429) return true; // Only a valid token is rate limited.
+  if (answer.ok) return usage.parse(await answer.json()).creditBalanceMils;
+  if (answer.status === 401) return undefined;
+  if (answer.status === 429) return Number.POSITIVE_INFINITY; // Only a valid token is rate limited.
   throw new Error(`GET /v1/usage answered ${answer.status}: ${await answer.text()}`);
 }
 
-async function createOrganization(environment: NodeJS.ProcessEnv): Promise<z.infer<typeof created>> {
-  const args = [adminFile, "org", "create", "--name", "Demo", "--plan", "free", "--credit", String(creditMils)];
+/** Runs one of the operator's commands. @param input what it reads from stdin. */
+async function admin(environment: NodeJS.ProcessEnv, args: readonly string[], input = ""): Promise<unknown> {
   const started = { env: environment, timeout: commandTimeoutMs };
-  const { stdout } = await promisify(execFile)(process.execPath, args, started);
-  return created.parse(JSON.parse(stdout));
+  const running = promisify(execFile)(process.execPath, [adminFile, ...args], started);
+  running.child.stdin?.end(input);
+  return JSON.parse((await running).stdout);
 }
 
 async function signInCode(environment: NodeJS.ProcessEnv, token: string): Promise<string> {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { execFile } from "node:child_process";
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
@@ -103,7 +103,7 @@ test("it prints progress at once, and in the end every address with a token that
   await expect(fetch(`${api}/v1/usage`)).rejects.toThrow("fetch failed");
 });
 
-test("a shell with the settings of the last start starts private servers again, and keeps the servers of the user", async () => {
+test("a shell with the settings of the last start starts private servers again, and keeps the user's servers, the token and its organization", async () => {
   const first = await start("sourced", { REDIS_URL: "" });
   await eventually(async () => first.text.includes("Operator's commands"));
   const { stdout } = await promisify(execFile)("sh", ["-c", `. '${join(guarded.path, "sourced/env")}' && env`]);
@@ -112,10 +112,17 @@ test("a shell with the settings of the last start starts private servers again, 
   const client = new Redis(sourced.REDIS_URL ?? "");
   expect(await client.info("memory")).toMatch(/^maxmemory:402653184\r$/m);
   client.disconnect();
+  const admin = async (...args: string[]) => JSON.parse((await run("commands/main.ts", args, sourced)).stdout);
+  const token = await readFile(join(guarded.path, "sourced/token"), "utf8");
+  const { orgId } = await admin("token", "find", token);
+  await admin("credit", "correct", orgId, "-950", "--reason", "spent");
   await stop(first);
   const second = await start("sourced", sourced);
-  await eventually(async () => second.text.includes("✓ Redis"));
+  await eventually(async () => second.text.includes("Operator's commands"));
+  expect(await readFile(join(guarded.path, "sourced/token"), "utf8")).toBe(token);
+  expect(await admin("org", "show", orgId)).toMatchObject({ balanceMils: 1_050 });
   await stop(second);
+  expect(second.text).toMatch(/^✓ Token {7}reused, with 1000 mils of new credit, in /m);
   expect(second.text).toMatch(/^✓ Postgres {4}from DATABASE_URL\n(?:… .*\n)*✓ Redis {7}started on/m);
 });
 
