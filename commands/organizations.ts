@@ -15,12 +15,19 @@ import { parseMils } from "./money.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, redisTimeoutMs, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
-import { issueRecorded } from "./tokens.ts";
+import { issueRecorded, tokenNameLengthMax } from "./tokens.ts";
 
 const nameLengthMax = 200;
 const keptDaysMax = 90;
 const listedDefault = 100;
 const listedMax = 10_000;
+
+interface NewOrganization {
+  name: string;
+  plan: string;
+  credit?: number;
+  tokenName?: string;
+}
 
 /** @returns the parent command of those about organizations. */
 export function addOrganizationCommands(program: Command, run: RunCommand): Command {
@@ -31,7 +38,8 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .requiredOption("--name <name>", "its name", parseText(nameLengthMax))
     .requiredOption("--plan <code>", "its plan (see: plan list)")
     .option("--credit <mils>", "its initial credit, instead of the plan's starting grant", parseMils(program, 0))
-    .action((options: { name: string; plan: string; credit?: number }) => run((context) => create(context, options)));
+    .option("--token-name <name>", "a name of the token, to show in lists", parseText(tokenNameLengthMax))
+    .action((options: NewOrganization) => run((context) => create(context, options)));
   org
     .command("show")
     .description("show an organization")
@@ -82,7 +90,7 @@ function addFindCommands(org: Command, run: RunCommand): void {
     .action((text: string, { limit }: { limit: number }) => run((context) => find(context, text.trim(), limit)));
 }
 
-async function create(context: CommandContext, options: { name: string; plan: string; credit?: number }) {
+async function create(context: CommandContext, options: NewOrganization) {
   const { balance, ...created } = await inTransaction(context.database, (transaction) =>
     createWithToken(transaction, context, options),
   );
@@ -94,7 +102,7 @@ async function create(context: CommandContext, options: { name: string; plan: st
 async function createWithToken(
   transaction: Querying,
   { actor }: CommandContext,
-  { name, plan: planCode, credit }: { name: string; plan: string; credit?: number },
+  { name, plan: planCode, credit, tokenName }: NewOrganization,
 ) {
   const created = await createOrganization(transaction, { name, planCode });
   if (!created) throw new CommandRefused(`There is no plan "${planCode}". "plan list" shows all plans.`);
@@ -108,7 +116,7 @@ async function createWithToken(
   const mils = credit ?? plan.startingGrantMils;
   const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
   const balance = mils > 0 ? await changeRecorded(transaction, actor, "grant", wanted) : undefined;
-  const { tokenId, token } = await issueRecorded(transaction, actor, organizationId);
+  const { tokenId, token } = await issueRecorded(transaction, actor, organizationId, { name: tokenName });
   return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 

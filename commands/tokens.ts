@@ -13,7 +13,7 @@ import { CommandRefused, refuseErased, refuseUnknown, requireOrganization } from
 import type { CommandContext, RunCommand, Terminal } from "./run-command.ts";
 
 const daysMax = 3_650;
-const nameLengthMax = 100;
+export const tokenNameLengthMax = 100;
 
 /** The options of `token issue`, as commander names them. */
 interface IssueOptions {
@@ -30,7 +30,7 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     .command("issue")
     .description("issue a token, which is shown only once")
     .argument("<org>", "the organization's id", parseId("org"))
-    .option("--name <name>", "a name to show in lists", parseText(nameLengthMax))
+    .option("--name <name>", "a name to show in lists", parseText(tokenNameLengthMax))
     .option("--scopes <list>", `comma list of ${scopes.join(", ")}: what the token may do`, parseList(scopes), [
       "search",
       "usage",

@@ -94,7 +94,7 @@ async function ensureDemoToken(
     await admin(environment, ["credit", "grant", orgId, String(creditMils), "--reason", "npm start"]);
     return { token: stored, made: `reused, with ${creditMils} mils of new credit,` };
   }
-  const terms = ["--name", "Demo", "--plan", "free", "--credit", String(creditMils)];
+  const terms = ["--name", "Demo", "--token-name", "npm start", "--plan", "free", "--credit", String(creditMils)];
   const { token } = created.parse(await admin(environment, ["org", "create", ...terms]));
   await rm(tokenFile, { force: true }); // A new file gets the mode below, whatever the old one had.
   await writeFile(tokenFile, `${token}\n`, { mode: 0o600 });

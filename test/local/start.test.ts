@@ -114,7 +114,8 @@ test("a shell with the settings of the last start starts private servers again, 
   client.disconnect();
   const admin = async (...args: string[]) => JSON.parse((await run("commands/main.ts", args, sourced)).stdout);
   const token = await readFile(join(guarded.path, "sourced/token"), "utf8");
-  const { orgId } = await admin("token", "find", token);
+  const { orgId, name } = await admin("token", "find", token);
+  expect(name).toBe("npm start");
   await admin("credit", "correct", orgId, "-950", "--reason", "spent");
   await stop(first);
   const second = await start("sourced", sourced);
