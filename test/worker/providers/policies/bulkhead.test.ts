@@ -124,11 +124,11 @@ test("each wait for a slot is measured: of calls that start at once, later, and 
   expect(await bulkhead.run(async () => page(), limits(20))).toEqual(busy);
   const { count, seconds } = await waits();
   expect(count).toBe(2);
-  expect(seconds).toBeGreaterThan(0.015);
+  expect(seconds).toBeGreaterThan(0);
   first.end(page());
   await Promise.all([running, later]);
   expect((await waits()).count).toBe(3);
-  expect((await waits()).seconds).toBeGreaterThan(2 * 0.015);
+  expect((await waits()).seconds).toBeGreaterThan(2 * seconds);
   expect(bulkhead.waiting).toBe(0);
 });
 
