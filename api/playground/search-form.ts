@@ -137,8 +137,7 @@ export function codeSamples(
   };
   return html`<div class="code" id="code" data-token="${codeToken.source}">
 <div class="tabs" role="radiogroup" aria-label="Programming language">${languages.map((language) => tab(language, chosen))}</div>
-${languages.map(panel)}</div>
-<p class="aside">The code reads the token from the variable <code>SERPMILL_TOKEN</code> of the environment: set it first.</p>`;
+${languages.map(panel)}</div>`;
 }
 
 const tab = (language: SampleLanguage, chosen: SampleLanguage) =>
