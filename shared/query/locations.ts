@@ -128,8 +128,8 @@ export function placesNamed(typed: string): string[] {
 
 /** In the order of their frequency: of two names of one city, the one with the more usual letter comes first. */
 const letters = "etaoinsrhldcumfpgwybvkxjqz";
-/** A shorter name is a typo away from too many others, and in a longer one too many letters can be wrong. */
-const [lettersMin, lettersMax] = [4, 30];
+/** A shorter name is a typo away from too many others. A longer one takes too long, at a worker and for a search that costs nothing. */
+const [lettersMin, lettersMax] = [4, 15];
 
 /** The cities of a country whose name differs from a text by one letter or a swap of two, the largest first. */
 export function similarCities(typed: string, countryCode: string): string[] {

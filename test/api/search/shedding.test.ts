@@ -77,17 +77,16 @@ test("the backlog is read again while searches arrive", async () => {
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
 });
 
+const reportWorker = () => {
+  const own = { concurrency: 64, slotsCeiling: 64, runMs: 500, reachesPostgres: true, atMs: Date.now() };
+  return writeHeartbeat(redis, "worker", own);
+};
+
 test("the slots that a worker has raised are used while searches arrive", async () => {
   const shedding = sheddingWith({ workers: 1, slots: 1, ratePerMs: 1 / 10_000 });
   shedding.countAdmitted();
   expect(shedding.refusal(remainingMs)).toBeDefined();
-  await writeHeartbeat(redis, "worker", {
-    concurrency: 64,
-    slotsCeiling: 64,
-    runMs: 500,
-    reachesPostgres: true,
-    atMs: Date.now(),
-  });
+  await reportWorker();
   await expect.poll(() => shedding.refusal(remainingMs)).toBeUndefined();
 });
 
@@ -171,13 +170,7 @@ test("an API that is asked to stop refuses a search as soon as the last worker l
   const parts = { redis, clock: new Clock(), log: openLog({ name: "test", level: "silent" }), shutdown };
   const open = (signal: AbortSignal) =>
     openShedding({ ...parts, metrics: openMetrics(), draining: signal, stopping: stopping.signal });
-  await writeHeartbeat(redis, "worker", {
-    concurrency: 64,
-    slotsCeiling: 64,
-    runMs: 500,
-    reachesPostgres: true,
-    atMs: Date.now(),
-  });
+  await reportWorker();
   const [asked, spared] = [open(draining.signal), open(never)];
   await expect.poll(() => asked.refusal(remainingMs) ?? spared.refusal(remainingMs)).toBeUndefined();
   draining.abort();
