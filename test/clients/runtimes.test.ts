@@ -7,7 +7,7 @@ import { readSource } from "../harness/assertions/sources.ts";
 import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { Service } from "../harness/processes/service.ts";
-import { cases, endOf, runCases, searchDeadlineMs } from "./conformance-cases.ts";
+import { casesOfFetch, endOf, runCases, searchDeadlineMs } from "./conformance-cases.ts";
 
 /** The npm package on Deno and Bun, which npm installs: it keeps the promises of `clients/conformance.json` there too. */
 
@@ -72,10 +72,7 @@ describe.skipIf(missing !== "").each(commands)(`the npm package on $runtime${mis
     ended = await runCases(service, [...command, driver]);
   });
 
-  // Deno may lose an answer that comes before it has sent a whole body, and then repeats the request.
-  const isKept = ({ faults }: (typeof cases)[number]) =>
-    repeatsMax === 0 || !faults.some((fault) => fault.kind === "answer" && fault.early);
-  test.each(cases.filter(isKept))("$promise", async (one) => {
+  test.each(casesOfFetch)("$promise", async (one) => {
     const { charges, uncounted } = await endOf(service, one, ended.get(one));
     expect(charges).toBe(one.expect.charges);
     expect(uncounted).toBeLessThanOrEqual(repeatsMax);
