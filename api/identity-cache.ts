@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { BatchedLookup } from "../shared/concurrency/batcher.ts";
-import { withTimeout } from "../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../shared/concurrency/wait-for.ts";
 import type { Metrics } from "../shared/metrics.ts";
 import { type Caller, readCaller } from "../shared/organizations/organizations.ts";
 import { unavailable } from "./errors.ts";

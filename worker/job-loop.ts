@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type IQueueBackend, type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
-import { waitFor } from "../shared/concurrency/with-timeout.ts";
+import { waitFor } from "../shared/concurrency/wait-for.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";

@@ -1,5 +1,5 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
-import { withTimeout } from "../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../shared/concurrency/wait-for.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { anotherReachesPostgres } from "../shared/queue/worker-heartbeats.ts";

@@ -5,7 +5,7 @@ import { compressAnswer } from "../shared/compress-answer.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import type { SearchCalls } from "../shared/credits/unpaid-calls.ts";
 import type { Context } from "../shared/process/context.ts";
-import { withTimeout } from "../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../shared/concurrency/wait-for.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { engineFailures, type RefundReason } from "../shared/outcomes.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";

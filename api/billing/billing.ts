@@ -8,7 +8,7 @@ import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
-import { Turns } from "../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../shared/concurrency/semaphore.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
 import type { FindByTokenHash } from "../identify.ts";
@@ -128,7 +128,7 @@ export function openBilling(parts: {
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
-  const searches = { database, longReads: new Turns() };
+  const searches = { database, longReads: new Semaphore() };
   const overview = { ...searches, readCredit, searchLogDays: config.SEARCH_LOG_DAYS, publicUrl };
   const addCredit = addCreditOf(topups, config);
   return {

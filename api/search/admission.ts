@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor } from "../../shared/concurrency/wait-for.ts";
 import { type Admission, type AdmissionRequest, admit, type RateWindow } from "../../shared/credits/admit.ts";
 import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";

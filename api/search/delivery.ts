@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
-import { Turns } from "../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../shared/concurrency/semaphore.ts";
 import { confirmDelivered, reverseCharges } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import type { Database } from "../../shared/database/pool.ts";
@@ -113,7 +113,7 @@ export class DeliveryConfirmations {
   readonly #parts: ConfirmationParts;
   readonly #confirmations: Batcher<string>;
   readonly #reversals = new Set<Promise<void>>();
-  readonly #turns = new Turns(reversalsAtOnce);
+  readonly #semaphore = new Semaphore(reversalsAtOnce);
   readonly #warn: (error: unknown) => void;
 
   constructor(parts: ConfirmationParts) {
@@ -156,7 +156,9 @@ export class DeliveryConfirmations {
   ): Promise<void> {
     const { database, redis, metrics } = this.#parts;
     const { organizationId, tokenId, plan } = caller;
-    const [reversal] = await this.#turns.run(() => reverseCharges(database, [{ organizationId, requestId }], reason));
+    const [reversal] = await this.#semaphore.run(() =>
+      reverseCharges(database, [{ organizationId, requestId }], reason),
+    );
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);

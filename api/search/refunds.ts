@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
-import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../shared/concurrency/wait-for.ts";
 import type { Decision } from "../../shared/credits/ledger.ts";
 import { whichHoldsExist } from "../../shared/credits/open-holds.ts";
 import type { Settlement } from "../../shared/credits/settlement.ts";

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
-import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor, withTimeout } from "../../shared/concurrency/wait-for.ts";
 import { newId } from "../../shared/ids.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../shared/concurrency/wait-for.ts";
 import type { IdempotencyKey } from "../../shared/queue/search-job.ts";
 import type { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";

@@ -1,4 +1,4 @@
-import { waitFor, withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor, withTimeout } from "../../shared/concurrency/wait-for.ts";
 import type { RateWindow } from "../../shared/credits/admit.ts";
 import { cachedPriceMils } from "../../shared/credits/plans.ts";
 import { CallerError } from "../../shared/errors.ts";

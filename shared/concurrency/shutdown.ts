@@ -1,4 +1,4 @@
-import { withTimeout } from "./with-timeout.ts";
+import { withTimeout } from "./wait-for.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import type { Log } from "../log.ts";
 

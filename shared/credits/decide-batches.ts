@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
-import { Turns } from "../concurrency/turns.ts";
+import { Semaphore } from "../concurrency/semaphore.ts";
 import type { Database } from "../database/pool.ts";
 import { isLockTimeout, isTransient } from "../database/transient-errors.ts";
 import type { Metrics } from "../metrics.ts";
@@ -150,7 +150,7 @@ class LockedOrganizations<Item> {
   /** By organization; without those whose last attempt succeeded, although items may wait that came before it did. */
   readonly #locked = new Map<string, Batcher<Item>>();
   readonly #waiting = new Set<Batcher<Item>>();
-  readonly #turns = new Turns(lockedAttemptsAtOnce);
+  readonly #semaphore = new Semaphore(lockedAttemptsAtOnce);
   readonly #sizeMax: number;
   readonly #attempt: (items: Item[]) => Promise<Item[]>;
 
@@ -172,7 +172,7 @@ class LockedOrganizations<Item> {
       sizeMax: this.#sizeMax,
       concurrency: 1,
       run: async (items) => {
-        const again = await this.#turns.run(() => this.#attempt(items));
+        const again = await this.#semaphore.run(() => this.#attempt(items));
         if (again.length === 0) this.#locked.delete(organizationId);
         else await sleep(retryPauseMs);
         for (const one of again) own.add(one);

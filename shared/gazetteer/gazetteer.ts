@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate } from "node:timers/promises";
 import { foldLocationPart } from "./fold-name.ts";
-import { keptTables } from "./kept-tables.ts";
+import { cachedTables } from "./table-cache.ts";
 import { airportCode, NameTable } from "./name-table.ts";
 
 /** The package has 199,568 cities. */
@@ -108,7 +108,7 @@ const files = [import.meta.url, import.meta.resolve("./name-table.ts"), import.m
 
 function openGazetteer(): Gazetteer {
   return gazetteerIn(
-    keptTables(files, () => {
+    cachedTables(files, () => {
       const tables = new ArrayBuffer(NameTable.bytes + citiesMax * bytesPerCity);
       readGazetteer(gazetteerIn(tables));
       return tables;

@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
-import { withTimeout } from "../concurrency/with-timeout.ts";
+import { withTimeout } from "../concurrency/wait-for.ts";
 import type { Context } from "./context.ts";
 import { createServer, securityHeaders } from "./http.ts";
 

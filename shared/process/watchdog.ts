@@ -1,5 +1,5 @@
 import { runPeriodically } from "../concurrency/run-periodically.ts";
-import { waitFor } from "../concurrency/with-timeout.ts";
+import { waitFor } from "../concurrency/wait-for.ts";
 import { protocolTimes } from "../protocol-times.ts";
 import type { Context } from "./context.ts";
 

@@ -3,7 +3,7 @@ import type cldr from "cldr-core/supplemental/territoryInfo.json";
 import type isoCodes from "i18n-iso-countries/codes.json";
 import type isoNames from "i18n-iso-countries/langs/en.json";
 import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
-import { keptTables } from "../gazetteer/kept-tables.ts";
+import { cachedTables } from "../gazetteer/table-cache.ts";
 
 /**
  * Country names in Google's list of locations that differ from the canonical names. The providers look up locations in this list
@@ -67,7 +67,7 @@ type Countries = {
 /** Loads a package when it is called. */
 const load = createRequire(import.meta.url);
 
-const countries = keptTables([import.meta.url, import.meta.resolve("../gazetteer/fold-name.ts")], readCountries);
+const countries = cachedTables([import.meta.url, import.meta.resolve("../gazetteer/fold-name.ts")], readCountries);
 
 const article = "(?:the|la|le|les|el|los|las|il|der|die|das)";
 const adjective =

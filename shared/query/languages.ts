@@ -4,7 +4,7 @@ import { countryCodeByName, countryName } from "./countries.ts";
 import { closestNames, didYouMean } from "../errors/closest-names.ts";
 import { truncate } from "../errors/truncate.ts";
 import { foldName } from "../gazetteer/fold-name.ts";
-import { keptTables } from "../gazetteer/kept-tables.ts";
+import { cachedTables } from "../gazetteer/table-cache.ts";
 
 /** Longer than any language name with script and region. */
 const nameCharactersMax = 120;
@@ -38,7 +38,7 @@ type Languages = {
   scriptsByName: Map<string, string>;
 };
 
-const languages = keptTables(
+const languages = cachedTables(
   [import.meta.url, ...["./countries.ts", "../gazetteer/fold-name.ts"].map((file) => import.meta.resolve(file))],
   readLanguages,
 );

@@ -3,7 +3,7 @@ import type cldr from "cldr-subdivisions-full/subdivisions/en/en.json";
 import type * as iso3166 from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
 import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
-import { keptTables } from "../gazetteer/kept-tables.ts";
+import { cachedTables } from "../gazetteer/table-cache.ts";
 
 /** States, provinces and other subdivisions of countries, each with its country: `Texas, United States`. */
 type Subdivisions = {
@@ -68,7 +68,7 @@ const files = [
 ];
 
 function subdivisions(): Subdivisions {
-  cached ??= keptTables(files, readSubdivisions);
+  cached ??= cachedTables(files, readSubdivisions);
   return cached;
 }
 

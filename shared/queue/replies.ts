@@ -2,7 +2,7 @@ import { transcode } from "node:buffer";
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { compressAnswer, expandAnswer } from "../compress-answer.ts";
-import { Turns } from "../concurrency/turns.ts";
+import { Semaphore } from "../concurrency/semaphore.ts";
 import { type ErrorCode, type ErrorDetails, errors } from "../errors.ts";
 import { answerSources } from "../outcomes.ts";
 import { protocolTimes } from "../protocol-times.ts";
@@ -88,7 +88,7 @@ const compressedBytesMin = 16 * 1024;
 /** Larger answers leave a few at a time, because each needs as much memory again while Redis takes it. */
 const usualAnswerBytes = 256 * 1024;
 const largeRepliesMax = 4;
-const largeReplies = new Turns(largeRepliesMax);
+const largeReplies = new Semaphore(largeRepliesMax);
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 

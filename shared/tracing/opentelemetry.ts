@@ -5,7 +5,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, BatchSpanProcessor, type SpanExporter, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Shutdown } from "../concurrency/shutdown.ts";
-import { waitFor } from "../concurrency/with-timeout.ts";
+import { waitFor } from "../concurrency/wait-for.ts";
 import type { Config } from "../config.ts";
 import { type Log, throttledWarning } from "../log.ts";
 import type { Metrics } from "../metrics.ts";

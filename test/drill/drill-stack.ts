@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor } from "../../shared/concurrency/wait-for.ts";
 import type { LocalServer } from "../../local/local-server.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";

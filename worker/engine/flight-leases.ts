@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../shared/concurrency/wait-for.ts";
 import { parseJson } from "../providers/sanitize.ts";
 import { Script } from "../../shared/redis/script.ts";
 import { result } from "../../shared/results.ts";

@@ -1,5 +1,5 @@
 import { canHonour, unsupportedField } from "../../shared/capabilities/capabilities.ts";
-import { withTimeout } from "../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../shared/concurrency/wait-for.ts";
 import type { Config } from "../../shared/config.ts";
 import type { ErrorDetails } from "../../shared/errors.ts";
 import { truncate } from "../../shared/errors/truncate.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { addAbortListener } from "node:events";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
-import { waitFor } from "../../shared/concurrency/with-timeout.ts";
+import { waitFor } from "../../shared/concurrency/wait-for.ts";
 import { throttledWarning } from "../../shared/log.ts";
 import type { AnswerSource } from "../../shared/outcomes.ts";
 import type { Context } from "../../shared/process/context.ts";

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
-import { Turns } from "../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../shared/concurrency/semaphore.ts";
 import type { Context } from "../../shared/process/context.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { findLocation, type FoundLocation, SimilarNames } from "./find-location.ts";
@@ -23,7 +23,7 @@ export class ListedLocations {
   readonly #database: Database;
   readonly #providers: readonly string[];
   readonly #similarNames: SimilarNames;
-  readonly #turns = new Turns(lookUpsMax);
+  readonly #semaphore = new Semaphore(lookUpsMax);
   #lists: readonly StoredList[] | undefined;
   #found: LRUCache<string, FoundLocation>;
 
@@ -60,7 +60,7 @@ export class ListedLocations {
     return new LRUCache({
       max: locationsCachedMax,
       fetchMethod: async (location, _stale, { options }) => {
-        const found = await this.#turns.run(() => findLocation(searched, location));
+        const found = await this.#semaphore.run(() => findLocation(searched, location));
         if (found.candidates === undefined) options.ttl = incompleteForMs;
         return found;
       },

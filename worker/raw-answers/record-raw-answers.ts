@@ -1,4 +1,4 @@
-import { Turns } from "../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../shared/concurrency/semaphore.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { throttledWarning } from "../../shared/log.ts";
 import type { CallRecorder } from "../providers/policies/attempt.ts";
@@ -38,7 +38,7 @@ export class RawAnswers {
   readonly #keepMs: number;
   readonly #removeSecrets: (text: string) => string;
   readonly #warn: (error: unknown) => void;
-  readonly #turns = new Turns();
+  readonly #semaphore = new Semaphore();
   #waitingCharacters = 0;
   #headroom: { stored: Stored; untilMs: number } = { stored: "kept", untilMs: 0 };
 
@@ -71,14 +71,14 @@ export class RawAnswers {
 
   /** Resolves when all answers are stored. */
   idle(): Promise<void> {
-    return this.#turns.run(async () => undefined);
+    return this.#semaphore.run(async () => undefined);
   }
 
   #store(requestId: string, bodyCharacters: number, entry: () => RawAnswerEntry): void {
     const characters = bodyCharacters + entryCharacters;
     if (this.#waitingCharacters + characters > waitingCharactersMax) return this.#count("dropped");
     this.#waitingCharacters += characters;
-    void this.#turns.run(async () => {
+    void this.#semaphore.run(async () => {
       this.#count(await this.#append(requestId, entry));
       this.#waitingCharacters -= characters;
     });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
-import { Turns } from "../../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import type { PageWindow } from "../session/counted-window.ts";
@@ -135,7 +135,7 @@ const processKey = "process";
 export class LiveStreams {
   readonly #gauge: Metrics["liveStreams"];
   readonly #open = new Map<string, number>();
-  readonly #reads = new Turns();
+  readonly #reads = new Semaphore();
 
   constructor({ liveStreams }: Pick<Metrics, "liveStreams">) {
     this.#gauge = liveStreams;

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
-import { Turns } from "../../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { FoundSearches, SearchEntry } from "../../ledger/find-searches.ts";
@@ -42,7 +42,7 @@ type SearchRow = Record<(typeof searchColumns)[number], string | number>;
 export function sendCsvExport({ pages, database }: { pages: PageSender; database: Database }) {
   const downloading = new Set<string>();
   // One read of the ledger at a time. A reader that stops holds no turn, so it delays no other download.
-  const reads = new Turns();
+  const reads = new Semaphore();
   const read: ReadEntries = (organizationId, view) =>
     reads.run(() => readEntries(database, organizationId, view, rowsPerRead));
   return async ({ request, response, caller: { organizationId } }: AccountRequest) => {

@@ -1,4 +1,4 @@
-import { Turns } from "../../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import type { Row, Say } from "../report.ts";
 import { untilAtRest } from "../audit/rest.ts";
 import { auditCase } from "./case-audit.ts";
@@ -35,7 +35,7 @@ export async function runCrashPoints(options: {
   const { postgresUrl, only = "", among = cases, lateMsMax = 2_000, retry = false, say } = options;
   const chosen = among.filter(({ name }) => name.includes(only));
   const rows = new Map<Case, Row>();
-  const openings = new Turns();
+  const openings = new Semaphore();
   // Half of the stacks start with the long deadlines and half with the short ones, so that stacks are seldom replaced.
   const waiting = chosen.toSorted((one, other) => other.deadlineMs - one.deadlineMs);
   const work = (next: () => Case | undefined) =>

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { withTimeout } from "../../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../../shared/concurrency/wait-for.ts";
 import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { ledgerViolations } from "../audit/audit.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withTimeout } from "../../../shared/concurrency/with-timeout.ts";
+import { withTimeout } from "../../../shared/concurrency/wait-for.ts";
 import { isTransient } from "../../../shared/database/transient-errors.ts";
 
 test.each([

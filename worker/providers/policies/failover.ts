@@ -1,4 +1,4 @@
-import { waitFor } from "../../../shared/concurrency/with-timeout.ts";
+import { waitFor } from "../../../shared/concurrency/wait-for.ts";
 import type { Query } from "../../../shared/query/query.ts";
 import type { Failure, Page } from "../provider.ts";
 import { type Attempt, type CallOptions, cancelAttempt, minCallMs, openAttempt, type Trace } from "./attempt.ts";

@@ -1,8 +1,8 @@
 import dns from "node:dns";
 import type { LookupFunction } from "node:net";
 import { Agent, request as send } from "undici";
-import { waitFor } from "../../../shared/concurrency/with-timeout.ts";
-import { Turns } from "../../../shared/concurrency/turns.ts";
+import { waitFor } from "../../../shared/concurrency/wait-for.ts";
+import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import type { Failure, PageAnswer, PageRequest, Provider, Transport } from "../provider.ts";
 
 const connectTimeoutMs = 5_000;
@@ -58,7 +58,7 @@ export function openProviderHttp({
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-  const overHttp = (largeBodies: Turns): Transport => {
+  const overHttp = (largeBodies: Semaphore): Transport => {
     return async ({ url, method, headers, body }, signal) => {
       const answer = await send(url, {
         dispatcher: agent,
@@ -72,7 +72,7 @@ export function openProviderHttp({
   };
   const transports = new Map<string, Transport>();
   const transportTo = (name: string) => {
-    const transport = transports.get(name) ?? overHttp(new Turns(Math.ceil(largeBodiesMax / providers)));
+    const transport = transports.get(name) ?? overHttp(new Semaphore(Math.ceil(largeBodiesMax / providers)));
     transports.set(name, transport);
     return transport;
   };
@@ -102,7 +102,7 @@ function shareLookups(lookup: LookupFunction): LookupFunction {
 }
 
 /** Reads a body. A large one waits for its turn after the first part, within the time of its call; so does the provider. */
-async function readText(body: AsyncIterable<Buffer>, largeBodies: Turns): Promise<string> {
+async function readText(body: AsyncIterable<Buffer>, largeBodies: Semaphore): Promise<string> {
   const chunks: Buffer[] = [];
   const iterator = body[Symbol.asyncIterator]();
   const readOn = async (bytesMax: number) => {

@@ -1,8 +1,8 @@
 /**
- * Runs steps, at most `atOnce` at a time. Owners take turns, and the steps of one run in the order of their calls. A step that fails
+ * A fair semaphore: runs steps, at most `atOnce` at a time. Owners take turns, and the steps of one run in the order of their calls. A step that fails
  * does not stop the next one.
  */
-export class Turns {
+export class Semaphore {
   /** Steps by owner. The owner whose last turn is the longest ago comes first. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #free: number;

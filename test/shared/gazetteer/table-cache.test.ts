@@ -8,10 +8,10 @@ import { expect, onTestFinished, test } from "vitest";
 
 /** A process that opens a table of one number, which it fills with 7, and prints what it found and whether it filled it. */
 const program = (decisive: string) => `
-  import { keptTables } from "${new URL("../../../shared/gazetteer/kept-tables.ts", import.meta.url).href}";
+  import { cachedTables } from "${new URL("../../../shared/gazetteer/table-cache.ts", import.meta.url).href}";
   let filled = false;
   const fill = () => { filled = true; return new Map([["number", new Uint32Array([7])]]); };
-  console.log(keptTables(["${pathToFileURL(decisive).href}"], fill).get("number")[0], filled);
+  console.log(cachedTables(["${pathToFileURL(decisive).href}"], fill).get("number")[0], filled);
 `;
 
 test("tables are filled by the first start, and again if what decides about them changes or the kept ones are damaged", async () => {

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { waitFor, withTimeout } from "../../../shared/concurrency/with-timeout.ts";
+import { waitFor, withTimeout } from "../../../shared/concurrency/wait-for.ts";
 
 const never = new Promise<never>(() => undefined);
 

@@ -1,15 +1,15 @@
 import { setImmediate as immediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Turns } from "../../../shared/concurrency/turns.ts";
+import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 
 test.each([1, 2])(
   "at most %i at a time, steps run in the order in which they came, and one that fails stops none",
   async (atOnce) => {
-    const turns = new Turns(atOnce);
+    const semaphore = new Semaphore(atOnce);
     const started: number[] = [];
     const ends = Array.from({ length: 5 }, () => Promise.withResolvers<number>());
     const results = ends.map(({ promise }, at) =>
-      turns.run(() => {
+      semaphore.run(() => {
         started.push(at);
         return promise;
       }),
@@ -34,10 +34,10 @@ test.each([1, 2])(
 test.each([1, 2])(
   "at most %i at a time, owners take turns: one with many steps holds no other back",
   async (atOnce) => {
-    const turns = new Turns(atOnce);
+    const semaphore = new Semaphore(atOnce);
     const started: string[] = [];
     const run = (step: string, owner: string) =>
-      turns.run(async () => {
+      semaphore.run(async () => {
         started.push(step);
         await immediate();
       }, owner);

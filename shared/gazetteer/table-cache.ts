@@ -8,19 +8,19 @@ import { deserialize, serialize } from "node:v8";
 const versions = new URL("../../package.json", import.meta.url);
 
 /**
- * Tables that take longer to fill than to read. They are kept in the folder of Node's compiled code (`NODE_COMPILE_CACHE`), if
+ * Tables that take longer to fill than to read. They are cached in the folder of Node's compiled code (`NODE_COMPILE_CACHE`), if
  * this process has one: who may write there decides what code runs anyway.
  * @param files the URLs of the code that fills the tables. Once it, a package's version or ICU changes, they are filled again.
  */
-export function keptTables<Tables>(files: readonly string[], fill: () => Tables): Tables {
+export function cachedTables<Tables>(files: readonly string[], fill: () => Tables): Tables {
   const folder = getCompileCacheDir();
   if (folder === undefined) return fill();
   const path = join(folder, `tables-${hashOf(files)}`);
-  const kept = readKept(path);
+  const cached = readCached(path);
   // The same code filled them.
-  if (kept !== undefined) return kept as Tables;
+  if (cached !== undefined) return cached as Tables;
   const tables = fill();
-  keep(path, tables);
+  store(path, tables);
   return tables;
 }
 
@@ -30,16 +30,16 @@ function hashOf(files: readonly string[]): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-function readKept(path: string): unknown {
+function readCached(path: string): unknown {
   try {
     return deserialize(readFileSync(path));
   } catch {
-    return undefined; // No process has kept them yet, or the file is damaged.
+    return undefined; // No process has written them yet, or the file is damaged.
   }
 }
 
 // The rename is last, so that a process that ends meanwhile leaves nothing that looks like whole tables.
-function keep(path: string, tables: unknown): void {
+function store(path: string, tables: unknown): void {
   const unfinished = `${path}.${process.pid}`;
   try {
     writeFileSync(unfinished, serialize(tables));
