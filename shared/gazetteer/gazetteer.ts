@@ -40,6 +40,11 @@ export function loadGazetteer(): void {
 
 /** The cities that have a name in some language, in any case and with or without accents, the largest first. */
 export function citiesNamed(name: string): City[] {
+  return citiesNamedFolded(foldLocationPart(name));
+}
+
+/** The same for a folded name: of the hundreds that one may be a misspelling of, none needs to be folded again. */
+export function citiesNamedFolded(name: string): City[] {
   loaded ??= openGazetteer();
   const { names, countries, regions, populations } = loaded;
   const found = names
@@ -59,7 +64,7 @@ export async function otherNamesOf(name: string, countryCode: string): Promise<S
   const { names, countries, populations, positions } = loaded;
   const country = Buffer.from(countryCode).readUInt16BE();
   const isLargeThere = (city: number) => countries[city] === country && (populations[city] ?? 0) >= largeFrom(country);
-  const cities = names.find(name).filter(isLargeThere).slice(0, namesakesMax);
+  const cities = names.find(foldLocationPart(name)).filter(isLargeThere).slice(0, namesakesMax);
   const found = new Set<string>();
   if (cities.length === 0) return found;
   const file = await open(list);

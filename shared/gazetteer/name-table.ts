@@ -33,9 +33,9 @@ export class NameTable {
     }
   }
 
-  /** The numbers of the cities that have a name, in any case, with or without accents. */
-  find(name: string): number[] {
-    const { firstSlot, hash } = hashesOf(foldLocationPart(name));
+  /** The numbers of the cities that have a name, which is folded. */
+  find(folded: string): number[] {
+    const { firstSlot, hash } = hashesOf(folded);
     const found: number[] = [];
     for (let slot = firstSlot; this.#hashes[slot] !== 0; slot = (slot + 1) % slotsCount) {
       if (this.#hashes[slot] === hash) found.push(this.#cities[slot] ?? 0);

@@ -6,10 +6,10 @@ import {
   countryNamesByAlias,
   stripStateForm,
 } from "./countries.ts";
-import { citiesNamed, type City } from "../gazetteer/gazetteer.ts";
+import { citiesNamed, citiesNamedFolded, type City } from "../gazetteer/gazetteer.ts";
 import { closestNames, didYouMean, suggestionsMax } from "../errors/closest-names.ts";
 import { truncate } from "../errors/truncate.ts";
-import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
+import { foldLocationPart, foldName, removeSpaces } from "../gazetteer/fold-name.ts";
 import {
   hasSubdivision,
   subdivisionNamesWithInitial,
@@ -69,7 +69,10 @@ export function isFinerThanCountry(location: string): boolean {
 }
 
 function ambiguousRegion(within: readonly string[], last: string): string {
-  const suggestion = didYouMean(completeLocations(within, regionsMeant(within, last)));
+  const regions = regionsMeant(within, last);
+  const [place = ""] = within;
+  const similar = citiesNamed(place).length > 0 ? [] : similarCities(place, regions);
+  const suggestion = didYouMean(similar.length > 0 ? similar : completeLocations(within, regions));
   return `"${truncate(last)}" is the code of several regions, and the place before it does not tell which.${suggestion}`;
 }
 
@@ -103,15 +106,48 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
 }
 
 /**
- * Whether the country of a canonical location is known to have the place, or the area that the location says it is in. A text
- * with a digit counts as a postcode, of which none is known.
+ * What is known of a canonical location: that its place is in the state or country that it names, only the area around the place,
+ * or nothing. A text with a digit counts as a postcode, of which none is known.
  */
-export function isKnown(location: string): boolean {
+export function knownPart(location: string): "place" | "area" | "nothing" {
   const countryCode = countryOf(location);
-  const isInCountry = (part: string) =>
-    hasSubdivision(countryCode, foldName(part)) || citiesNamed(part).some((city) => city.countryCode === countryCode);
-  const parts = location.split(",").slice(0, -1);
-  return parts.some((part) => /\d/.test(part) || isInCountry(part));
+  const region = regionAround(location) ?? countryName(countryCode) ?? "";
+  const isKnown = (part: string, within: string) =>
+    /\d/.test(part) ||
+    hasSubdivision(countryCode, foldName(part)) ||
+    citiesNamed(part).some((city) => isIn(city, [within]));
+  const [place = "", ...areas] = location.split(",").slice(0, -1);
+  if (isKnown(place, region)) return "place";
+  return areas.some((area) => isKnown(area, countryName(countryCode) ?? "")) ? "area" : "nothing";
+}
+
+/**
+ * The region whose cities are known: the state or country right after the place of a canonical location. Undefined for any other
+ * area, such as a county or a state of another country.
+ */
+function regionAround(location: string): string | undefined {
+  const [, area = "", ...rest] = location.split(",");
+  if (rest.length === 0) return area;
+  const state = rest.length === 1 && rest[0] === "United States" ? usState(foldName(area)) : undefined;
+  return state && inUnitedStates(state);
+}
+
+/**
+ * The places that a caller may mean by a canonical location whose place is not known: of the same name elsewhere, unless the area
+ * is known, or else of a similar name around there.
+ */
+export function placesMeant(location: string, known: "area" | "nothing"): string[] {
+  const [place = ""] = location.split(",");
+  const named = known === "nothing" ? placesNamed(place) : [];
+  const region = regionAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
+  const places = named.length > 0 || region === undefined ? named : similarCities(place, [region]);
+  return places.map((name) => name.replaceAll(", ", ","));
+}
+
+/** Whether a city is in one of the regions: states of the United States and countries. */
+function isIn(city: City, regions: readonly string[]): boolean {
+  const where = whereKnown(city);
+  return regions.some((region) => where === region || where.endsWith(`, ${region}`));
 }
 
 /** The places in the world that bear a name: states of the United States, cities, the largest first, and other regions. */
@@ -131,9 +167,9 @@ const letters = "etaoinsrhldcumfpgwybvkxjqz";
 /** A shorter name is a typo away from too many others. A longer one takes too long, at a worker and for a search that costs nothing. */
 const [lettersMin, lettersMax] = [4, 15];
 
-/** The cities of a country whose name differs from a text by one letter or a swap of two, the largest first. */
-export function similarCities(typed: string, countryCode: string): string[] {
-  const folded = foldName(typed);
+/** The cities in some regions whose name differs from a text by one letter or a swap of two, the largest first. */
+export function similarCities(typed: string, regions: readonly string[]): string[] {
+  const folded = foldLocationPart(typed);
   if (folded.length < lettersMin || folded.length > lettersMax) return [];
   const cuts = Array.from({ length: folded.length + 1 }, (_, at) => [folded.slice(0, at), folded.slice(at)] as const);
   const variants = [
@@ -143,7 +179,7 @@ export function similarCities(typed: string, countryCode: string): string[] {
     ...cuts.flatMap(([before, after]) => Array.from(letters, (letter) => before + letter + after.slice(1))),
   ];
   const found = [...new Set(variants)].flatMap((name) =>
-    citiesNamed(name).flatMap((city) => (city.countryCode === countryCode ? [{ name, city }] : [])),
+    citiesNamedFolded(name).flatMap((city) => (isIn(city, regions) ? [{ name, city }] : [])),
   );
   const byCity = new Map(
     found.toReversed().map((one) => [`${one.city.population} ${whereKnown(one.city)}`, one] as const),

@@ -5,7 +5,7 @@ import type { ErrorDetails } from "../../shared/errors.ts";
 import { truncate } from "../../shared/errors/truncate.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { countryOf, isFinerThanCountry, isKnown, placesNamed, similarCities } from "../../shared/query/locations.ts";
+import { isFinerThanCountry, knownPart, placesMeant } from "../../shared/query/locations.ts";
 import { keywordCharactersMax, type Query } from "../../shared/query/query.ts";
 import type { Result } from "../../shared/results.ts";
 import { answerBytesMax, countFitting } from "../../shared/search-answer.ts";
@@ -129,7 +129,7 @@ function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: L
   return async (eligible, location, deadlineAtMs) => {
     try {
       const found = await withTimeout(deadlineAtMs - performance.now(), Promise.resolve(locations?.find(location)));
-      if (found === undefined) return isKnown(location) ? { eligible } : unknownLocation(location);
+      if (found === undefined) return refusalOfUnknown(location) ?? { eligible };
       if (found.isAmbiguous) return refusal("location_ambiguous", found.candidates);
       return withNames(eligible, found) ?? refusal("location_unknown", found.candidates ?? []);
     } catch (error) {
@@ -140,13 +140,15 @@ function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: L
   };
 }
 
-/** Refused, because providers search from the country if they do not know a place, and charge for it. */
-function unknownLocation(location: string): Refused {
-  const [place = ""] = location.split(",");
-  const elsewhere = placesNamed(place);
-  const places = elsewhere.length > 0 ? elsewhere : similarCities(place, countryOf(location));
-  const candidates = places.map((candidate) => candidate.replaceAll(", ", ","));
-  return refusal("location_unknown", candidates);
+/**
+ * Refuses a place that is probably none, because providers search from the country if they do not know a place, and charge for it.
+ * No list of small places is complete, so one in a known area is sent unless its name is that of a city there with a typo.
+ */
+function refusalOfUnknown(location: string): Refused | undefined {
+  const known = knownPart(location);
+  if (known === "place") return undefined;
+  const candidates = placesMeant(location, known);
+  return known === "area" && candidates.length === 0 ? undefined : refusal("location_unknown", candidates);
 }
 
 function refusal(reason: "location_ambiguous" | "location_unknown", candidates: readonly string[]): Refused {

@@ -117,6 +117,15 @@ test.each([
 });
 
 test.each([
+  ["Chicgo, IL", "Chicago, Illinois, United States"],
+  ["San Deigo, CA", "San Diego, California, United States"],
+  ["Torronto, CA", "Toronto, Canada"],
+])("%s is refused, and the message has the city that it misspells, not the typo: %s", (typed, meant) => {
+  expect(suggestionsFor(typed)[0]).toBe(meant);
+  expect(suggestionsFor(typed).join()).not.toContain(typed.split(",")[0]);
+});
+
+test.each([
   ["Munich", ["Munich, Germany"]],
   ["München", ["München, Germany"]],
   ["Sao Paulo", ["São Paulo, Brazil"]],

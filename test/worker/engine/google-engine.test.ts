@@ -57,18 +57,26 @@ describe("a search over HTTP", () => {
       ["Munihc, Germany", "Munich,Germany"],
       ["Pariss, France", "Paris,France"],
       ["Huoston, United States", "Houston,Texas,United States"],
+      ["Huoston, TX", "Houston,Texas,United States"],
+      ["Seatle, Washington, USA", "Seattle,Washington,United States"],
+      ["Chicgo, IL, United States", "Chicago,Illinois,United States"],
     ] as const)
       expect(await searchSerper({ location: typed })).toMatchObject({ details: { candidates: { 0: meant } } });
     expect(stub.requests).toEqual([]);
   });
 
-  test.each(["Oberammergau, Germany", "Blah, Bavaria, Germany", "80331, Germany", "Bayern, Germany", "東京, Japan"])(
-    "without a stored list, %s is sent: the place or its area is known, or it is a postcode",
-    async (location) => {
-      expect(await searchSerper({ location })).toMatchObject({ ok: true });
-      expect(stub.requests).toMatchObject([{ body: { location: location.replaceAll(", ", ",") } }]);
-    },
-  );
+  test.each([
+    "Oberammergau, Germany",
+    "Blah, Bavaria, Germany",
+    "Terlingua, Texas, United States", // 78 inhabitants
+    "SoHo, New York, New York, United States",
+    "80331, Germany",
+    "Bayern, Germany",
+    "東京, Japan",
+  ])("without a stored list, %s is sent: the place or its area is known, or it is a postcode", async (location) => {
+    expect(await searchSerper({ location })).toMatchObject({ ok: true });
+    expect(stub.requests).toMatchObject([{ body: { location: location.replaceAll(", ", ",") } }]);
+  });
 
   test("a deeper search fetches more pages, and ranks run on over all of them", async () => {
     const answer = await searchSerper({ depth: 35 });
