@@ -131,7 +131,10 @@ function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: L
       const found = await withTimeout(deadlineAtMs - performance.now(), Promise.resolve(locations?.find(location)));
       if (found === undefined) return refusalOfUnknown(location) ?? { eligible };
       if (found.isAmbiguous) return refusal("location_ambiguous", found.candidates);
-      return withNames(eligible, found) ?? refusal("location_unknown", found.candidates ?? []);
+      const { names, candidates = [] } = found;
+      const located = withNames(eligible, found);
+      if (located === undefined) return refusal("location_unknown", candidates);
+      return names.size > 0 ? located : (refusalOfUnknown(location, candidates) ?? located);
     } catch (error) {
       // Sent as it is, the provider could guess between two places, and the search would be charged.
       warn(error);
@@ -143,11 +146,12 @@ function openLocate(locations: Pick<ListedLocations, "find"> | undefined, log: L
 /**
  * Refuses a place that is probably none, because providers search from the country if they do not know a place, and charge for it.
  * No list of small places is complete, so one in a known area is sent unless its name is that of a city there with a typo.
+ * @param listed the places of the same or a similar name in the providers' lists, all of which lack this one.
  */
-function refusalOfUnknown(location: string): Refused | undefined {
+function refusalOfUnknown(location: string, listed: readonly string[] = []): Refused | undefined {
   const known = knownPart(location);
   if (known === "place") return undefined;
-  const candidates = placesMeant(location, known);
+  const candidates = listed.length > 0 ? listed : placesMeant(location, known);
   return known === "area" && candidates.length === 0 ? undefined : refusal("location_unknown", candidates);
 }
 

@@ -135,12 +135,34 @@ test("a provider whose list lacks the place is passed over for one whose list ha
   expect(engine.sent).toEqual(["serpapi Tokyo,Japan"]);
 });
 
-test("a provider without a list gets the name from another list, or the location as it was written", async () => {
+test("a provider without a list gets the name from another list, or a known location as it was written", async () => {
   await store("dataforseo");
   const engine = openEngine("serper", "dataforseo");
   await engine.search("Munich, Germany");
   await engine.search("Moscow, Russia");
   expect(engine.sent).toEqual(["serper Munich,Bavaria,Germany", "serper Moscow,Russia"]);
+});
+
+test.each([
+  ["a place that is not known", "Blah, Germany", []],
+  ["a misspelled city in a known state", "Chicgo, Illinois, United States", ["Chicago,Illinois,United States"]],
+  ["a misspelled city in a known region", "Munnich, Bavaria, Germany", ["Munich,Bavaria,Germany"]],
+  ["a misspelled city that no list has", "Seatle, WA", ["Seattle,Washington,United States"]],
+])("what no list has is not sent to a provider without a list either: %s", async (_, location, [candidate]) => {
+  await store("dataforseo");
+  const engine = openEngine("dataforseo", "serper");
+  expect(await engine.search(location)).toMatchObject({
+    code: "query_rejected",
+    details: { reason: "location_unknown", candidates: candidate === undefined ? [] : { 0: candidate } },
+  });
+  expect(engine.sent).toEqual([]);
+});
+
+test("a place in a known area that resembles none in a list is sent to a provider without a list", async () => {
+  await store("dataforseo");
+  const engine = openEngine("dataforseo", "serper");
+  for (const location of ["Xqzzy, Bavaria, Germany", "80332, Germany"]) await engine.search(location);
+  expect(engine.sent).toEqual(["serper Xqzzy,Bavaria,Germany", "serper 80332,Germany"]);
 });
 
 test("without a stored list, known locations are sent as they were written and nothing is looked up", async () => {
