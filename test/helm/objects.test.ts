@@ -308,7 +308,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     ["settings.SERP_PROVIDERS=5", "'/settings/SERP_PROVIDERS': got number, want string"],
     ['settings.SERPER_API_KEY="a-secret"', "'/settings': additional properties 'SERPER_API_KEY' not allowed"],
     ['settings.API_OPS_PORT="3000"', "'/settings': additional properties 'API_OPS_PORT' not allowed"],
-    ["settings.SERPAPI_CACHE=true", "'/settings/SERPAPI_CACHE': value must be one of 'on', 'off'"],
+    ["settings.SERPAPI_AI_OVERVIEW=true", "'/settings/SERPAPI_AI_OVERVIEW': value must be one of 'on', 'off'"],
     ["settings.SEARCH_DEADLINE_MS=120001", "'/settings/SEARCH_DEADLINE_MS': maximum: got 120,001, want 120,000"],
     [
       'settings.COMPAT_HOSTS="tavily=t.example"',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
-import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
 import {
   elementsOf,
   firstOf,
@@ -87,7 +87,7 @@ describe("an AI overview that the page only announces", () => {
 
   test("is fetched by a second search only if the operator pays for it", () => {
     expect(open({}).overview).toBeUndefined();
-    const { overview } = open({ SERPAPI_AI_OVERVIEW: "on", SERPAPI_CACHE: "off" });
+    const { overview } = open({ SERPAPI_AI_OVERVIEW: "on" });
     const { url, method } = overview?.request("t/1=") ?? {};
     expect(method).toBe("GET");
     expect(Object.fromEntries(new URL(url ?? "").searchParams)).toEqual({
@@ -112,13 +112,4 @@ describe("an AI overview that the page only announces", () => {
       expected,
     );
   });
-});
-
-test("SerpApi's cache is used unless the operator forbids it", () => {
-  const settings = { SERPAPI_API_KEY: serpapiKey };
-  const sent = (more: object) => openSerpapi(engineConfig({ ...settings, ...more })).request(query(), 1).url;
-  expect([sent({}).includes("no_cache"), sent({ SERPAPI_CACHE: "off" }).includes("no_cache=true")]).toEqual([
-    false,
-    true,
-  ]);
 });

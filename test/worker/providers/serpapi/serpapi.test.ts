@@ -22,8 +22,13 @@ describe("request", () => {
       location: "United Kingdom",
       device: "desktop",
       start: "20",
+      no_cache: "true",
       api_key: key,
     });
+  });
+
+  test("SerpApi may not answer from its cache, so that no answer is older than the search", () => {
+    for (const pageNumber of [1, 2]) expect(parametersOf({}, pageNumber)).toMatchObject({ no_cache: "true" });
   });
 
   test("a city is sent together with its country, and mobile as the device", () => {
