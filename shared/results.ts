@@ -64,3 +64,14 @@ export const result = z
 
 export type SiteLink = z.infer<typeof siteLink>;
 export type Result = z.infer<typeof result>;
+
+/**
+ * What identifies the page of a URL. Google adds another `srsltid` to the address of a shop each time, and a text fragment only
+ * says what a browser scrolls to.
+ */
+export function pageKey(url: string): string {
+  return url
+    .replace(/#:~:text=.*$/, "")
+    .replace(/(?<=[?&])srsltid=[^&#]*&?/g, "")
+    .replace(/[?&](?=#|$)/, "");
+}

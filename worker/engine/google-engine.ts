@@ -7,7 +7,7 @@ import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { isFinerThanCountry, knownPart, placesMeant } from "../../shared/query/locations.ts";
 import { keywordCharactersMax, type Query } from "../../shared/query/query.ts";
-import type { Result } from "../../shared/results.ts";
+import { pageKey, type Result } from "../../shared/results.ts";
 import { answerBytesMax, countFitting } from "../../shared/search-answer.ts";
 import type { FoundLocation } from "../locations/find-location.ts";
 import type { ListedLocations } from "../locations/listed-locations.ts";
@@ -233,16 +233,17 @@ export function mergePages(pages: readonly Page[], depth: number): Result[] {
   });
 }
 
-/** All elements in page order. Of organic ones, each URL only once, and no more than the depth. */
+/** All elements in page order. Of organic ones, each page of the web only once, and no more than the depth. */
 function elementsOf(pages: readonly Page[], depth: number): Element[] {
-  const urls = new Set<string>();
+  const keys = new Set<string>();
   let organic = 0;
   return pages
     .flatMap((page) => page.elements)
     .filter((element) => {
       if (element.type !== "organic") return true;
-      if (organic === depth || urls.has(element.url)) return false;
-      if (element.url !== "") urls.add(element.url);
+      const key = pageKey(element.url);
+      if (organic === depth || keys.has(key)) return false;
+      if (key !== "") keys.add(key);
       organic += 1;
       return true;
     });

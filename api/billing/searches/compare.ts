@@ -1,6 +1,7 @@
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema, timeOfId } from "../../../shared/ids.ts";
+import { pageKey } from "../../../shared/results.ts";
 import { count, momentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AccountView } from "../frame/account-frame.ts";
@@ -80,7 +81,7 @@ interface Change {
 
 /**
  * Compares two answers to the same query: the elements of the newer one in their order, then those that are gone. An element is the
- * same if it has the same type and address, or without an address the same title. A compact answer has no ranks, so the places
+ * same if it has the same type and page, or without an address the same title. A compact answer has no ranks, so the places
  * of its results count.
  */
 export function changesOf(now: readonly ShownElement[], before: readonly ShownElement[]): Change[] {
@@ -99,4 +100,4 @@ export function changesOf(now: readonly ShownElement[], before: readonly ShownEl
 }
 
 const rankOf = ({ rank }: ShownElement, at: number) => rank ?? at + 1;
-const nameOf = ({ type, url, title }: ShownElement) => `${type ?? ""} ${url || title}`;
+const nameOf = ({ type, url, title }: ShownElement) => `${type ?? ""} ${pageKey(url) || title}`;

@@ -161,6 +161,12 @@ test("a search is run again with its query by one button that has the price, and
   expect((await reader.get(`/billing/searches/${requestId}`)).text).not.toContain("Run again");
 });
 
+test("a page of a shop is the same although Google gave its address another srsltid", () => {
+  const at = (url: string) => ({ title: "Pump", url, description: "" });
+  const changes = changesOf([at("https://shop.example/p?srsltid=B")], [at("https://shop.example/p?srsltid=A")]);
+  expect(changes).toMatchObject([{ rank: 1, rankBefore: 1, change: "unchanged" }]);
+});
+
 test("elements without an address are the same by their titles, each is compared once, and places count where there are no ranks", () => {
   const at = (title: string, url = "") => ({ title, url, description: "" });
   const twice = at("A", "https://a.example/");

@@ -63,6 +63,21 @@ describe("rank", () => {
     expect(mergePages([pageTelling("deep", [2, 4, 6])], 2).map(({ rank }) => rank)).toEqual([2, 4]);
   });
 
+  test("is not taken by a page that comes again with another srsltid or text fragment", () => {
+    const at = (url: string) => page({ elements: pageTitled("shop").elements.map((element) => ({ ...element, url })) });
+    const urlsOf = (...urls: string[]) => mergePages(urls.map(at), 10).map(({ url }) => url);
+    const shop = "https://shop.example/p";
+    for (const [first, again] of [
+      [`${shop}?srsltid=A`, `${shop}?srsltid=B`],
+      [`${shop}?id=1&srsltid=A`, `${shop}?id=1`],
+      [`${shop}?srsltid=A&id=1#size`, `${shop}?id=1&srsltid=B#size`],
+      [shop, `${shop}#:~:text=free%20delivery`],
+    ] as const)
+      expect(urlsOf(first, again)).toEqual([first]);
+    const others = [`${shop}?srsltid=A`, `${shop}?id=1`, `${shop}?id=2`, `${shop}#a`, `${shop}?xsrsltid=1`];
+    expect(urlsOf(...others)).toEqual(others);
+  });
+
   test("is the only trace of a told rank: every result has the nine keys of the contract", () => {
     const [result] = mergePages([pageTelling("a", [3])], 10);
     expect(Object.keys(result ?? {})).toEqual([
