@@ -6,11 +6,15 @@ import { truncate } from "../../shared/errors/truncate.ts";
 const bracketed = /<(?:"[^"]*"|'[^']*'|[^<>"'])+>|<[^<>]+>/g;
 /** Formatting tags of snippets: in lower case (`List<B>` is text), and every attribute with a value (`<b and c>` is text). */
 const formattingTag =
-  /^<\/?(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:(?:\s+|(?<=["']))[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
+  /^<(?:b|br|em|i|mark|span|strong|sub|sup|u|wbr)(?:(?:\s+|(?<=["']))[a-z][\w-]*=(?:"[^"]*"|'[^']*'|[^\s"'=]+))*\s*\/?>$/;
 /** Tags that run, load, link or hide something: script, style, comments, and any tag with an attribute that does. */
 const activeTag =
-  /^<(?:!--|\/?(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
+  /^<(?:!--|(?:script|style)[\s/>]|[a-z][^]*?["'\s/:](?:on[a-z]+|src[a-z]*|href|data|style|action|formaction|background|content|ping|poster)\s*=)/i;
 const lineBreakTag = /^<br\b/;
+/** Tags that never have a partner. */
+const voidTag = /^<w?br\b/;
+const bareTag = /^<[a-z]+\s*\/?>$/i;
+const tagName = /^<\/?([a-z][^\s/>]*)/i;
 const invalidInUrl = /[\s\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
 /** A URL whose host every parser reads alike: two slashes, no user name, no backslash before the path. */
 const unambiguousHost = /^https?:\/\/[^/\\?#@]+(?:[/?#]|$)/i;
@@ -58,15 +62,44 @@ function withoutInvisible(text: string): string {
     .replace(gaps, (gap) => (lineBreak.test(gap) ? " " : gap));
 }
 
+/** A closing tag goes with its opening one. */
 function withoutTags(text: string): string {
-  const opened = new Set<string>();
-  return text.replace(bracketed, (part) => {
-    const name = /^<\/?([a-z][^\s/>]*)/i.exec(part)?.[1]?.toLowerCase() ?? "";
-    if (formattingTag.test(part)) return lineBreakTag.test(part) ? "\n" : "";
-    if (activeTag.test(part)) opened.add(name);
-    else if (!part.startsWith("</") || !opened.has(name)) return part;
-    return "";
+  const partners = partnersIn(text);
+  const start = text.search(/\S/);
+  const removed = new Set<number>();
+  return text.replace(bracketed, (part, at: number) => {
+    const partner = partners.get(at);
+    const isRemoved = part.startsWith("</")
+      ? partner !== undefined && removed.has(partner)
+      : isMarkup(part, { hasPartner: partner !== undefined, isFirst: at === start });
+    if (!isRemoved) return part;
+    removed.add(at);
+    return lineBreakTag.test(part) ? "\n" : "";
   });
+}
+
+/** Formatting and active tags, but not one that a text is about: `<b>: The Bring Attention To element`, `<br>: …`, `<script> tags`. */
+function isMarkup(part: string, { hasPartner, isFirst }: { hasPartner: boolean; isFirst: boolean }): boolean {
+  if (!formattingTag.test(part) && !activeTag.test(part)) return false;
+  return !bareTag.test(part) || (voidTag.test(part) ? !isFirst : hasPartner);
+}
+
+/** Where in a text the tags begin that have a partner, each with where that begins: `<b>` with the next `</b>`, and the reverse. */
+function partnersIn(text: string): Map<number, number> {
+  const partners = new Map<number, number>();
+  const opened = new Map<string, number[]>();
+  for (const { 0: part, index } of text.matchAll(bracketed)) {
+    const name = tagName.exec(part)?.[1]?.toLowerCase() ?? "";
+    const openings = opened.get(name) ?? [];
+    opened.set(name, openings);
+    if (!part.startsWith("</")) {
+      openings.push(index);
+      continue;
+    }
+    const opening = openings.pop();
+    if (opening !== undefined) partners.set(opening, index).set(index, opening);
+  }
+  return partners;
 }
 
 /**

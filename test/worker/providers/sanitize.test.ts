@@ -50,6 +50,15 @@ test.each([
   "Does a<b and c==d or e>f chain?",
   "What <!DOCTYPE html> is for",
   "Vue's <script-setup> and <Image>",
+  "<b>: The Bring Attention To element",
+  "<em>: The Emphasis element",
+  "HTML <i> and <b> tags",
+  "Where does </strong> go?",
+  "<br>: The Line Break element",
+  "<wbr>: The Line Break Opportunity element",
+  "<script>: The Script element",
+  "<style>: The Style Information element",
+  "Why is </script> escaped?",
 ])("%j is text, not markup, and stays unchanged", (title) => {
   expect(plainText(title)).toBe(title);
 });
@@ -58,6 +67,7 @@ test.each([
   ['Ten <em class="hit" lang=en>pumps</em><br /> H<sub>2</sub>O', "Ten pumps H2O"],
   ["<span style=\"color:red\">Best</span> <mark data-n='1'>pumps</mark>", "Best pumps"],
   ['<em class="hit"data-ved="x">Pumps</em>', "Pumps"],
+  ["The <b>b</b> element and <b> in <b>HTML</b>", "The b element and <b> in HTML"],
   ["a &lt;div&gt; is &amp;lt;div&amp;gt; in HTML", "a <div> is &lt;div&gt; in HTML"],
 ])("formatting tags are removed from %j, which leaves %j", (given, read) => {
   expect(plainText(given)).toBe(read);
@@ -79,6 +89,8 @@ test.each([
   '<div style="background:url(https://x.example)">Pumps</div>',
   "<button formaction=javascript:alert(1)>Pumps</button>",
   "<video poster=https://x.example>Pumps</video>",
+  '<br onclick="alert(1)">Pumps',
+  "<script async>Pumps",
   "<!-- hidden -->Pumps",
 ])("%j loses every tag that would run or load something", (given) => {
   expect(plainText(given)).toBe("Pumps");
