@@ -13,6 +13,8 @@ export interface LostValue {
 /** A text so short would be found by chance within other words, and a number within other numbers. */
 const shortTextMax = 3;
 const link = /^(?:https?:|data:|mailto:|tel:|\/\/|\/\w*[?/])\S*$/i;
+/** The address of a button: `https://www.google.com/#`. */
+const withoutDestination = /^https?:\/\/[^/]+\/?#$/;
 const isoTime = /^(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d\S*(?: [+-]\d\d:\d\d| UTC)?$/;
 /** Dots as well: Google's custom search has them between a date and its text. */
 const separators = /[·•|\n]| (?:[—–-]|\.\.\.|…) /;
@@ -31,7 +33,7 @@ export function findLostValues(answer: unknown, page: Page, isOmitted: (path: st
   return [...leavesOf(answer)]
     .map(({ path, value }) => ({ path, value: value.trim(), isLink: link.test(value.trim()) }))
     .filter(({ path, value, isLink }) => {
-      if (isOmitted(path)) return false;
+      if (isOmitted(path) || withoutDestination.test(value)) return false;
       if (isLink) return !linksWithin(value).some((target) => keptLinks.has(target));
       return !isContained(value, keptText);
     });

@@ -1,5 +1,6 @@
 import { filled, joinLines, joinWithDots, type RawLink } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
+import { isOnGoogle } from "../sanitize.ts";
 import {
   firstText,
   formatDate,
@@ -47,9 +48,12 @@ const counts = [
 
 /** A member of an element as a link, described by its price, source, date and texts. */
 export function toLink(row: Fields): RawLink {
+  const given = firstText(row, "url");
+  if (row["type"] === "link_element" && leadsNowhere(given)) return {};
   const answers = answersOf(row);
-  const title =
-    firstText(row, ...titleFields) || (firstText(row, "url") && firstText(row, "source", "description", "domain"));
+  // That a picture is at Google says nothing of it.
+  const others = isOnGoogle(given) ? ["source", "description"] : ["source", "description", "domain"];
+  const title = firstText(row, ...titleFields) || (given && firstText(row, ...others));
   const details = new Set([
     ...formatPrices(row),
     ...textsOf(row, sourceFields),
@@ -110,6 +114,11 @@ function readAnswer(answer: Fields): Answer {
   ]);
   const keywords = toTexts(answer["related_searches"]).map((title) => ({ title }));
   return { text: joinWithDots(...texts), url: firstText(answer, "url"), keywords };
+}
+
+/** Whether an address is that of a button on Google's page: `More` and a telephone number lead to `https://www.google.com/#`. */
+function leadsNowhere(url: string): boolean {
+  return /^https?:\/\/[^/]+\/?#$/.test(url) && isOnGoogle(url);
 }
 
 /** A copy at DataForSEO, whose address has the id of our task. */

@@ -84,6 +84,17 @@ describe("panels of DataForSEO", () => {
     ]);
   });
 
+  test("a button of Google's page is not a link of a knowledge panel, and another page with a bare # is one", () => {
+    const urls = ["https://www.google.com/#", "https://www.google.co.in/#", "https://pumps.example/#"];
+    const links = urls.map((url, at) => ({ type: "link_element", title: `More ${at}`, url }));
+    const [panel] = elementsOf({
+      type: "knowledge_graph",
+      title: "Pump",
+      items: [{ type: "knowledge_graph_description_item", text: "A machine.", links }],
+    });
+    expect(panel?.siteLinks).toMatchObject([{ title: "More 2", url: "https://pumps.example/#" }]);
+  });
+
   test("neither a search of Google nor a copy of a picture at DataForSEO is a link of a knowledge panel", () => {
     const picture = { type: "knowledge_graph_images_element", image_url: "https://api.dataforseo.com/cdn/i/1:4" };
     const images = { type: "knowledge_graph_images_item", items: [picture] };
@@ -91,6 +102,18 @@ describe("panels of DataForSEO", () => {
     expect(elementsOf({ type: "knowledge_graph", title: "Pump", url, items: [images] })).toMatchObject([
       { title: "Pump", siteLinks: [] },
     ]);
+  });
+
+  test("a picture of a knowledge panel that is at Google has the text beside it as title, and not Google's host", () => {
+    const picture = (url: string, domain: string, alt: string | null) => ({ url, domain, alt });
+    const items = [
+      picture("https://www.google.com/maps/place/Pump", "www.google.com", "Map of Pump"),
+      picture("https://www.google.com/local/place/photosphere", "www.google.com", null),
+      picture("https://pictures.example/1", "pictures.example", null),
+    ].map((image) => ({ type: "knowledge_graph_images_element", ...image }));
+    const images = { type: "knowledge_graph_images_item", items };
+    const [panel] = elementsOf({ type: "knowledge_graph", title: "Pump", items: [images] });
+    expect(panel?.siteLinks.map(({ title }) => title)).toEqual(["Map of Pump", "", "pictures.example"]);
   });
 
   test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
@@ -112,7 +135,6 @@ describe("panels of DataForSEO", () => {
           { title: "Size", url: "https://size.example/", description: "Big: 10 m; Small: 1 m · Sizes" },
           { title: "Rooms", url: "https://rooms.example/", description: "Prices · 2026-11-05 – 2026-11-06 · £138" },
           { title: "long ago", url: "https://when.example/" },
-          { title: "Ask a question", url: "https://www.google.com/#" },
         ],
       },
     ]);
