@@ -23,6 +23,12 @@ export type City = {
   isLarge: boolean;
 };
 
+/** A city by one of its names. */
+type NamedCity = City & {
+  /** Whether that is its name in the local or English spelling, rather than one in another language or a usual typo. */
+  isOwnName: boolean;
+};
+
 type Gazetteer = {
   names: NameTable;
   countries: Uint16Array;
@@ -39,17 +45,18 @@ export function loadGazetteer(): void {
 }
 
 /** The cities that have a name in some language, in any case and with or without accents, the largest first. */
-export function citiesNamed(name: string): City[] {
+export function citiesNamed(name: string): NamedCity[] {
   return citiesNamedFolded(foldLocationPart(name));
 }
 
 /** The same for a folded name: of the hundreds that one may be a misspelling of, none needs to be folded again. */
-export function citiesNamedFolded(name: string): City[] {
+export function citiesNamedFolded(name: string): NamedCity[] {
   loaded ??= openGazetteer();
   const { names, countries, regions, populations } = loaded;
-  const found = names
-    .find(name)
-    .map((city) => cityOf(countries[city] ?? 0, regions[city] ?? 0, populations[city] ?? 0));
+  const found = names.find(name).map(({ city, isOwnName }) => ({
+    ...cityOf(countries[city] ?? 0, regions[city] ?? 0, populations[city] ?? 0),
+    isOwnName,
+  }));
   return found.toSorted((one, other) => other.population - one.population);
 }
 
@@ -64,7 +71,8 @@ export async function otherNamesOf(name: string, countryCode: string): Promise<S
   const { names, countries, populations, positions } = loaded;
   const country = Buffer.from(countryCode).readUInt16BE();
   const isLargeThere = (city: number) => countries[city] === country && (populations[city] ?? 0) >= largeFrom(country);
-  const cities = names.find(foldLocationPart(name)).filter(isLargeThere).slice(0, namesakesMax);
+  const named = names.find(foldLocationPart(name)).map(({ city }) => city);
+  const cities = named.filter(isLargeThere).slice(0, namesakesMax);
   const found = new Set<string>();
   if (cities.length === 0) return found;
   const file = await open(list);

@@ -5,6 +5,9 @@ const slotsCount = 655_360;
 /** With more slots full, lookups get slow. */
 const shareFullMax = 0.85;
 
+/** Added to the number of a city, marks its own name among its names. */
+const ownMark = 2 ** 31;
+
 /** The codes of airports are among the names of cities, and `ZOU` is in Germany. */
 export const airportCode = /^[A-Z]{3,4}$/;
 
@@ -25,32 +28,36 @@ export class NameTable {
     this.#cities = new Uint32Array(tables, 4 * slotsCount, slotsCount);
   }
 
-  /** Adds the names of a city, separated by commas or tabs. */
+  /** Adds the names of a city, separated by commas or tabs. Its own one is the first, before a tab. */
   add(names: string, city: number): void {
+    const [own] = names.split("\t");
     for (const name of new Set(names.split(/[,\t]/))) {
       const folded = airportCode.test(name) ? "" : foldLocationPart(name);
-      if (folded !== "") this.#insert(folded, city);
+      if (folded !== "") this.#insert(folded, city, name === own);
     }
   }
 
-  /** The numbers of the cities that have a name, which is folded. */
-  find(folded: string): number[] {
+  /** The numbers of the cities that have a name, which is folded, and whether it is their own. */
+  find(folded: string): { city: number; isOwnName: boolean }[] {
     const { firstSlot, hash } = hashesOf(folded);
-    const found: number[] = [];
+    const found: { city: number; isOwnName: boolean }[] = [];
     for (let slot = firstSlot; this.#hashes[slot] !== 0; slot = (slot + 1) % slotsCount) {
-      if (this.#hashes[slot] === hash) found.push(this.#cities[slot] ?? 0);
+      if (this.#hashes[slot] !== hash) continue;
+      const marked = this.#cities[slot] ?? 0;
+      found.push({ city: marked % ownMark, isOwnName: marked >= ownMark });
     }
     return found;
   }
 
-  #insert(folded: string, city: number): void {
+  /** The first of two names that are the same when folded stays. */
+  #insert(folded: string, city: number, isOwnName: boolean): void {
     const { firstSlot, hash } = hashesOf(folded);
     let slot = firstSlot;
     for (; this.#hashes[slot] !== 0; slot = (slot + 1) % slotsCount) {
-      if (this.#hashes[slot] === hash && this.#cities[slot] === city) return;
+      if (this.#hashes[slot] === hash && (this.#cities[slot] ?? 0) % ownMark === city) return;
     }
     this.#hashes[slot] = hash;
-    this.#cities[slot] = city;
+    this.#cities[slot] = isOwnName ? city + ownMark : city;
     this.#full += 1;
     if (this.#full > slotsCount * shareFullMax)
       throw new Error("The cities have more names than the table has room for.");

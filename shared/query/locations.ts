@@ -106,29 +106,26 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
 }
 
 /**
- * What is known of a canonical location: that its place is in the state or country that it names, only the area around the place,
- * or nothing. A text with a digit counts as a postcode, of which none is known.
+ * What is known of a canonical location: that its place is in the country or, right before it, the state of the United States that
+ * it names; only the area around the place; or nothing. A text with a digit counts as a postcode, of which none is known. In a
+ * state a place is known only by its own name: most others there are spellings in another alphabet, or usual typos.
  */
 export function knownPart(location: string): "place" | "area" | "nothing" {
   const countryCode = countryOf(location);
-  const region = regionAround(location) ?? countryName(countryCode) ?? "";
-  const isKnown = (part: string, within: string) =>
-    /\d/.test(part) ||
-    hasSubdivision(countryCode, foldName(part)) ||
-    citiesNamed(part).some((city) => isIn(city, [within]));
+  const isRegion = (part: string) => /\d/.test(part) || hasSubdivision(countryCode, foldName(part));
+  const isInCountry = (part: string) =>
+    isRegion(part) || citiesNamed(part).some((city) => city.countryCode === countryCode);
   const [place = "", ...areas] = location.split(",").slice(0, -1);
-  if (isKnown(place, region)) return "place";
-  return areas.some((area) => isKnown(area, countryName(countryCode) ?? "")) ? "area" : "nothing";
+  const state = stateAround(location);
+  const isInState = () => citiesNamed(place).some((city) => city.isOwnName && whereKnown(city) === state);
+  if (state === undefined ? isInCountry(place) : isRegion(place) || isInState()) return "place";
+  return areas.some(isInCountry) ? "area" : "nothing";
 }
 
-/**
- * The region whose cities are known: the state or country right after the place of a canonical location. Undefined for any other
- * area, such as a county or a state of another country.
- */
-function regionAround(location: string): string | undefined {
-  const [, area = "", ...rest] = location.split(",");
-  if (rest.length === 0) return area;
-  const state = rest.length === 1 && rest[0] === "United States" ? usState(foldName(area)) : undefined;
+/** The state of the United States right after the place of a canonical location: `Illinois, United States`. */
+function stateAround(location: string): string | undefined {
+  const [, area = "", country, ...rest] = location.split(",");
+  const state = country === "United States" && rest.length === 0 ? usState(foldName(area)) : undefined;
   return state && inUnitedStates(state);
 }
 
@@ -139,7 +136,7 @@ function regionAround(location: string): string | undefined {
 export function placesMeant(location: string, known: "area" | "nothing"): string[] {
   const [place = ""] = location.split(",");
   const named = known === "nothing" ? placesNamed(place) : [];
-  const region = regionAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
+  const region = stateAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
   const places = named.length > 0 || region === undefined ? named : similarCities(place, [region]);
   return places.map((name) => name.replaceAll(", ", ","));
 }
@@ -162,12 +159,15 @@ export function placesNamed(typed: string): string[] {
   return [...new Map(places.map((place) => [foldName(place), place])).values()].slice(0, candidatesMax);
 }
 
-/** In the order of their frequency: of two names of one city, the one with the more usual letter comes first. */
+/** In the order of their frequency. */
 const letters = "etaoinsrhldcumfpgwybvkxjqz";
 /** A shorter name is a typo away from too many others. A longer one takes too long, at a worker and for a search that costs nothing. */
 const [lettersMin, lettersMax] = [4, 15];
 
-/** The cities in some regions whose name differs from a text by one letter or a swap of two, the largest first. */
+/**
+ * The cities in some regions whose name differs from a text by one letter or a swap of two, the largest first. In the United States
+ * their own names count, which are English.
+ */
 export function similarCities(typed: string, regions: readonly string[]): string[] {
   const folded = foldLocationPart(typed);
   if (folded.length < lettersMin || folded.length > lettersMax) return [];
@@ -178,11 +178,19 @@ export function similarCities(typed: string, regions: readonly string[]): string
     ...cuts.map(([before, after]) => before + after.slice(1)),
     ...cuts.flatMap(([before, after]) => Array.from(letters, (letter) => before + letter + after.slice(1))),
   ];
-  const found = [...new Set(variants)].flatMap((name) =>
-    citiesNamedFolded(name).flatMap((city) => (isIn(city, regions) ? [{ name, city }] : [])),
+  // A space more or less is a spelling, not a typo: `La Place`.
+  const names = new Set(variants.filter((name) => name.replaceAll(" ", "") !== folded.replaceAll(" ", "")));
+  const found = [...names].flatMap((name) =>
+    citiesNamedFolded(name)
+      .filter((city) => isIn(city, regions) && (city.isOwnName || city.stateCode === undefined))
+      .map((city) => ({ name, city })),
   );
+  // The last one of a city stays: its own name, or else the one with the most usual letter.
   const byCity = new Map(
-    found.toReversed().map((one) => [`${one.city.population} ${whereKnown(one.city)}`, one] as const),
+    found
+      .toReversed()
+      .toSorted((one, other) => Number(one.city.isOwnName) - Number(other.city.isOwnName))
+      .map((one) => [`${one.city.population} ${whereKnown(one.city)}`, one] as const),
   );
   return [...byCity.values()]
     .toSorted((one, other) => other.city.population - one.city.population)

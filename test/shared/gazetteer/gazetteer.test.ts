@@ -75,9 +75,20 @@ test("a small city has no other names", async () => {
 
 test("of cities with one name, the largest comes first, and each says whether it is large", () => {
   const found = citiesNamed("boston");
-  expect(found[0]).toEqual({ countryCode: "US", stateCode: "MA", population: 675_647, isLarge: true });
+  expect(found[0]).toEqual({ countryCode: "US", stateCode: "MA", population: 675_647, isLarge: true, isOwnName: true });
   expect(found.map(({ population }) => population)).toEqual(
     found.map(({ population }) => population).toSorted((a, b) => b - a),
   );
   expect(found.find(({ countryCode }) => countryCode === "PH")).toMatchObject({ stateCode: undefined, isLarge: false });
+});
+
+test("a city says whether the name is its own, or one in another language or a usual typo", () => {
+  const isOwn = (name: string) => citiesNamed(name)[0]?.isOwnName;
+  expect(["Munich", "MÜNCHEN", "Мюнхен", "San Francisco", "San Fransisco"].map(isOwn)).toEqual([
+    true,
+    false,
+    false,
+    true,
+    false,
+  ]);
 });

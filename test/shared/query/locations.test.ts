@@ -119,6 +119,7 @@ test.each([
 test.each([
   ["Chicgo, IL", "Chicago, Illinois, United States"],
   ["San Deigo, CA", "San Diego, California, United States"],
+  ["Los Aneles, CA", "Los Angeles, California, United States"], // The city has names in other languages that are as close.
   ["Torronto, CA", "Toronto, Canada"],
 ])("%s is refused, and the message has the city that it misspells, not the typo: %s", (typed, meant) => {
   expect(suggestionsFor(typed)[0]).toBe(meant);

@@ -56,8 +56,10 @@ describe("a search over HTTP", () => {
       ["Berln, Germany", "Berlin,Germany"],
       ["Munihc, Germany", "Munich,Germany"],
       ["Pariss, France", "Paris,France"],
+      ["Hambrg, Germany", "Hamburg,Germany"], // Not `Hamborg`, its name in other languages.
       ["Huoston, United States", "Houston,Texas,United States"],
       ["Huoston, TX", "Houston,Texas,United States"],
+      ["San Fransisco, CA", "San Francisco,California,United States"],
       ["Seatle, Washington, USA", "Seattle,Washington,United States"],
       ["Chicgo, IL, United States", "Chicago,Illinois,United States"],
     ] as const)
@@ -69,6 +71,9 @@ describe("a search over HTTP", () => {
     "Oberammergau, Germany",
     "Blah, Bavaria, Germany",
     "Terlingua, Texas, United States", // 78 inhabitants
+    "Nueva York, New York, United States",
+    "La Place, Louisiana, United States",
+    "Kolambiana, Alabama, United States",
     "SoHo, New York, New York, United States",
     "80331, Germany",
     "Bayern, Germany",
