@@ -78,9 +78,9 @@ const state = `(?:(?:${adjective} )+states?|state(?= of (?:israel|kuwait|libya|p
 /** The prefixes of a folded country name: an article, `kingdom of`, `people s democratic republic of`. */
 const prefixes = new RegExp(`^(?:${article} )?(?:(?:(?:${adjective} )*${stateForm}|${state}) of (?:the )?)*`);
 const articlePrefix = new RegExp(`^${article} `);
-/** The same for suggestions: also `state of`, and prefixes without a name after them. */
+/** The same for suggestions: also `state of`, `greater`, and prefixes without a name after them. */
 const loosePrefixes = new RegExp(
-  `^(?:${article}(?: |$))?(?:(?:${adjective} )*(?:${stateForm}|states?) of(?: the)?(?: |$))*`,
+  `^(?:greater(?: |$))?(?:${article}(?: |$))?(?:(?:${adjective} )*(?:${stateForm}|states?) of(?: the)?(?: |$))*`,
 );
 /** A name of at most this length may be a code. A code has no prefix except `the`: `the UK`. */
 const codeLengthMax = 3;

@@ -168,6 +168,7 @@ test.each([
   ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
   ["Minna, State of Niger", "Minna, Niger, Nigeria"],
   ["Germany, Berlin", "Berlin, Germany"],
+  ["Greater London", "London, United Kingdom"],
   ["USA, Texas", "Texas, United States"],
   ["Atlanta, State of GA", "Atlanta, Georgia, United States"],
 ])("%s suggests %s, and never a prefix such as `State of` as a location", (typed, suggestion) => {
