@@ -26,6 +26,8 @@ const reversalsPerRunMax = 500;
 // A run waits 250 ms for each and for the page before it: in all less than the lease of the leader.
 const lockedPerRunMax = 3;
 const organizationsPerPage = 1_000;
+// A drift stays until an operator ends it, so each round logs it again.
+const driftsLoggedPerPageMax = 20;
 
 type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
@@ -97,6 +99,8 @@ export async function reconcileNextPage(context: Repairing, cursor: ReconcileCur
   const copies = await readStoredBalances(redis, ids);
   const page = await listBalances(database, cursor.after, organizationsPerPage);
   let driftMils = cursor.driftMils;
+  const wrong = page.filter(({ balance, ledgerMils }) => balance.balanceMils !== ledgerMils);
+  for (const one of wrong.slice(0, driftsLoggedPerPageMax)) context.log.error(one, "a balance differs from its ledger");
   for (const compared of page) {
     driftMils += Math.abs(compared.balance.balanceMils - compared.ledgerMils);
     driftMils += await repairCopy(context, compared, copies.get(compared.organizationId));
@@ -109,7 +113,8 @@ export async function reconcileNextPage(context: Repairing, cursor: ReconcileCur
 
 /**
  * Replaces an older copy. An impossible one is newer than Postgres, or has the same version and other mils. It stays, as suspect,
- * until Postgres has recorded it, unless it agrees with the ledger: then only Postgres' own balance is wrong.
+ * until Postgres has recorded it. A copy that agrees with the ledger is deleted: then only Postgres' own balance is wrong, which
+ * is counted already.
  * @returns the error of an impossible copy in mils.
  */
 async function repairCopy(
@@ -128,7 +133,9 @@ async function repairCopy(
   if (copy.version === balance.version && copy.balanceMils === ledgerMils) {
     await deleteStoredBalance(redis, organizationId);
     metrics.balancesStored.inc({ why: "impossible" });
-  } else await suspectCopy(redis, organizationId, copy.version, balance);
+    return 0;
+  }
+  await suspectCopy(redis, organizationId, copy.version, balance);
   log.error({ organizationId, copy, balance }, "Redis has an impossible copy of a balance");
   return Math.abs(copy.balanceMils - balance.balanceMils);
 }
