@@ -22,6 +22,8 @@ import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type 
 const clockDifferenceMaxMs = 1_000;
 const longWaitMs = 5_000;
 const gapsShownMax = 20;
+// An organization's row has a version for each of its batches since the oldest snapshot. A settlement reads past all of them.
+const olderThanTransactionsMax = 10_000;
 const redisTimeoutMs = 3_000;
 const oldestVersions = { postgres: 15, redis: 7 };
 /** The share of maxmemory from which Redis counts as almost full. */
@@ -56,6 +58,7 @@ const pageOf: Record<Finding["part"], string> = {
 };
 const users = "docs/operating/datastores.md#users";
 const migrationsPage = "docs/operating/upgrading.md#migrations";
+const dump = "docs/operating/backup.md#dump";
 
 const ok = (part: Finding["part"], found: string): Finding => ({ part, state: "ok", found, advice: null, docs: null });
 const findingOf =
@@ -157,6 +160,7 @@ async function examinePostgres(database: Database): Promise<{ findings: Finding[
       await examineMigrations(database),
       await examineRole(database),
       await examineLogin(database),
+      await examineOldestSnapshot(database),
     ];
     return { findings, aheadMs };
   } catch (error) {
@@ -216,6 +220,26 @@ async function examineLogin(database: Database): Promise<Finding> {
   }
   const advice = "Give the processes a login of their own.";
   return warning("postgres", "the login can do more than the processes need", advice, users);
+}
+
+const snapshotRow = z.object({ pid: z.int(), application_name: z.string().nullable(), transactions: z.int() });
+
+/** Whether a transaction, a dump above all, keeps Postgres from removing dead rows. A vacuum keeps it from nothing. */
+async function examineOldestSnapshot(database: Database): Promise<Finding> {
+  // Of other users, pg_stat_activity shows a snapshot to everyone, but its time only to pg_monitor.
+  const { rows } = await database.query(
+    `select pid, application_name, greatest(age(backend_xmin), age(backend_xid)) as transactions
+     from pg_stat_activity
+     where (datid is null or datname = current_database()) and num_nonnulls(backend_xmin, backend_xid) > 0
+       and pid not in (select pid from pg_stat_progress_vacuum)
+     order by transactions desc limit 1`,
+  );
+  const oldest = rows[0] && snapshotRow.parse(rows[0]);
+  if (!oldest || oldest.transactions <= olderThanTransactionsMax)
+    return ok("postgres", "no old transaction keeps dead rows");
+  const { pid, application_name: name, transactions } = oldest;
+  const found = `the transaction of process ${pid} (${name || "no name"}) keeps the dead rows of ${transactions} newer ones`;
+  return warning("postgres", found, "Wait for its end, or terminate it. Settlements slow down until then.", dump);
 }
 
 function describeRefusal(error: unknown): Finding {
