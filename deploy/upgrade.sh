@@ -35,6 +35,12 @@ remove_new() {
   for container in $(new_containers); do docker rm --force "$container"; done
 }
 
+# The log of a container ends with it, and the runbook asks for the logs of the last day.
+keep_log() {
+  name="$service-$(date -u +%Y-%m-%dT%H-%M-%SZ)-$(echo "$1" | cut -c1-12)"
+  (umask 077; mkdir -p logs && docker logs "$1" 2>&1 | nice gzip > "logs/$name.gz") || echo "the log of $1 was not kept" >&2
+}
+
 # Starts as many new containers as there are old ones. Once the new ones are healthy, stops the old ones one at a time. Interrupted
 # before that, it removes the new ones; after that, it finishes. Otherwise the next run would take all of them for old ones.
 replace() {
@@ -60,6 +66,7 @@ replace() {
   for container in $old; do
     echo "$service: stopping $container"
     docker stop "$container"
+    keep_log "$container"
     docker rm "$container"
   done
   trap - INT TERM HUP

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -30,6 +31,7 @@ case "$*" in
   inspect*Health*) shift 3; cat "$@" ;;
   inspect*) echo sha256:old ;;
   stop*) echo exited > "$2" ;;
+  logs*) echo "log of $2, $(cat "$2")"; echo "errors of $2" >&2 ;;
   "rm --force "*) rm "$3" ;;
   rm*) rm "$2" ;;
 esac
@@ -43,7 +45,7 @@ for container in $(grep -l starting *); do cp "../\${container%-*}-becomes" "$co
 async function upgrade(
   mode: string[],
   { old = {}, becomes = {}, interrupted = "" }: { old?: object; becomes?: object; interrupted?: string } = {},
-): Promise<{ exitCode: unknown; said: string[]; left: string[] }> {
+): Promise<{ exitCode: unknown; said: string[]; left: string[]; logs: Record<string, string> }> {
   const folder = await mkdtemp(join(tmpdir(), "serpmill-upgrade-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   await mkdir(join(folder, "deploy"));
@@ -65,15 +67,18 @@ async function upgrade(
   });
   const said = (await readFile(join(folder, "said"), "utf8").catch(() => "")).trim().split("\n");
   const left = (await readdir(join(folder, "containers"))).filter((name) => !name.endsWith("command"));
-  return { exitCode, said: said.filter((line) => !/^$|^compose (ps|logs|rm)|^inspect/.test(line)), left };
+  const logs: Record<string, string> = {};
+  for (const name of await readdir(join(folder, "logs")).catch(() => []))
+    logs[name.replace(/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ/, "TIME")] = gunzipSync(
+      await readFile(join(folder, "logs", name)),
+    ).toString();
+  return { exitCode, said: said.filter((line) => !/^$|^compose (ps|logs|rm)|^inspect/.test(line)), left, logs };
 }
 
 const up = (service: string, count = 4) =>
   `compose up --detach --no-deps --no-recreate --scale ${service}=${count} ${service}`;
-const replaced = (service: string) => [
-  up(service),
-  ...["1", "2"].flatMap((n) => [`stop ${service}-${n}`, `rm ${service}-${n}`]),
-];
+const removed = (container: string) => [`stop ${container}`, `logs ${container}`, `rm ${container}`];
+const replaced = (service: string) => [up(service), ...["1", "2"].flatMap((n) => removed(`${service}-${n}`))];
 const allNew = ["api-3", "api-4", "worker-3", "worker-4"];
 const prepared = ["image tag sha256:old serpmill:previous", "compose build", "compose run --rm --no-deps migrate"];
 
@@ -82,6 +87,19 @@ test("an upgrade migrates, then replaces the workers, then the APIs, and stops o
   expect(said).toEqual([...prepared, ...replaced("worker"), ...replaced("api")]);
   expect(left).toEqual(allNew);
   expect(exitCode).toBe(0);
+});
+
+test("the logs of the old containers are kept until their last line", async () => {
+  const { logs } = await upgrade(["restart"]);
+  const old = ["api-1", "api-2", "worker-1", "worker-2"];
+  const log = (container: string) => `log of ${container}, exited\nerrors of ${container}\n`;
+  expect(logs).toEqual(Object.fromEntries(old.map((one) => [`${one.slice(0, -2)}-TIME-${one}.gz`, log(one)])));
+});
+
+test("an upgrade whose disk has no room for the logs replaces everything all the same", async () => {
+  const { exitCode, said, logs } = await upgrade(["restart"], { old: { "../logs": "a file" } });
+  expect(said).toEqual([...replaced("worker"), ...replaced("api")].filter((line) => !line.startsWith("logs")));
+  expect({ exitCode, logs }).toEqual({ exitCode: 0, logs: {} });
 });
 
 test("a rollback replaces the APIs, then the workers, with the previous image, and runs no migration", async () => {
@@ -102,7 +120,7 @@ test("a word that is none of its own changes nothing", async () => {
 
 test("a restart replaces an old worker that is not healthy, and an API that was stopped", async () => {
   const { exitCode, said, left } = await upgrade(["restart"], { old: { "worker-1": "unhealthy", "api-1": "exited" } });
-  expect(said).toEqual([...replaced("worker"), up("api", 2), "stop api-2", "rm api-2"]);
+  expect(said).toEqual([...replaced("worker"), up("api", 2), ...removed("api-2")]);
   expect(left).toEqual(["api-3", "worker-3", "worker-4"]);
   expect(exitCode).toBe(0);
 });
