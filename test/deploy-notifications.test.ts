@@ -14,6 +14,7 @@ const configFile = z.strictObject({
     group_by: z.array(z.string()),
     routes: z.tuple([
       z.looseObject({ matchers: z.tuple([z.literal('severity="page"')]), receiver: z.literal("page") }),
+      z.looseObject({ matchers: z.tuple([z.literal('severity="heartbeat"')]), receiver: z.literal("heartbeat") }),
     ]),
   }),
   inhibit_rules: z.array(
@@ -25,8 +26,10 @@ const configFile = z.strictObject({
   ),
   receivers: z.array(
     z.strictObject({
-      name: z.enum(["page", "ticket"]),
-      webhook_configs: z.tuple([z.strictObject({ url_file: z.string(), timeout: z.string() })]).optional(),
+      name: z.enum(["page", "ticket", "heartbeat"]),
+      webhook_configs: z
+        .tuple([z.strictObject({ url_file: z.string(), timeout: z.string(), send_resolved: z.boolean().optional() })])
+        .optional(),
     }),
   ),
 });
@@ -37,8 +40,8 @@ test("without a receiver alerts are grouped and silenced by the same rules as wi
   const { receivers, ...rules } = sent;
   const { receivers: none, ...same } = shown;
   expect(same).toEqual(rules);
-  expect(none).toEqual([{ name: "page" }, { name: "ticket" }]);
-  expect(receivers.map(({ name }) => name)).toEqual(["page", "ticket"]);
+  expect(none).toEqual([{ name: "page" }, { name: "ticket" }, { name: "heartbeat" }]);
+  expect(receivers.map(({ name }) => name)).toEqual(["page", "ticket", "heartbeat"]);
 });
 
 test("the addresses of the receivers are in files that Git ignores, never in the configuration", () => {
@@ -46,6 +49,7 @@ test("the addresses of the receivers are in files that Git ignores, never in the
   expect(files).toEqual([
     ["page", "/etc/alertmanager/webhooks/page"],
     ["ticket", "/etc/alertmanager/webhooks/ticket"],
+    ["heartbeat", "/etc/alertmanager/webhooks/heartbeat"],
   ]);
   expect(readSource(".gitignore").split("\n")).toContain("deploy/alertmanager/webhooks/");
 });
@@ -58,6 +62,28 @@ test("every alert that keeps others quiet, or is kept quiet, exists, and none do
     expect([sources.length, targets.length]).not.toContain(0);
     expect([...sources, ...targets].filter((name) => !alerts.has(name))).toEqual([]);
     expect(sources.filter((name) => targets.includes(name))).toEqual([]);
+  }
+});
+
+const watchdog = z.strictObject({
+  alert: z.literal("Watchdog"),
+  expr: z.literal("vector(1)"),
+  labels: z.strictObject({ severity: z.literal("heartbeat") }),
+  annotations: z.strictObject({ summary: z.string() }),
+});
+const watchdogFile = z.object({ groups: z.tuple([z.object({ rules: z.tuple([watchdog]) })]) });
+
+test("the heartbeat comes each minute while Prometheus and Alertmanager work, whatever else fires, and never once they do not", () => {
+  watchdogFile.parse(parsed("deploy/prometheus/watchdog.yml"));
+  expect(parsed("deploy/prometheus/prometheus.yml")).toMatchObject({
+    rule_files: expect.arrayContaining(["watchdog.yml"]),
+  });
+  const [, heartbeat] = sent.route.routes;
+  expect(heartbeat).toMatchObject({ group_wait: "0s", group_interval: "30s", repeat_interval: "1m" });
+  expect(sent.receivers.find(({ name }) => name === "heartbeat")?.webhook_configs?.[0].send_resolved).toBe(false);
+  for (const { target_matchers } of sent.inhibit_rules) {
+    const ofName = target_matchers.find((matcher) => matcher.startsWith("alertname"));
+    expect(ofName).toMatch(/^alertname(=~?)"(?!.*(Watchdog|[.*+]))/);
   }
 });
 

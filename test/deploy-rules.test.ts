@@ -120,7 +120,7 @@ describe.skipIf(isMissing)(`with promtool${withoutPromtool}`, { timeout: 600_000
   const promtool = (...args: string[]) => promisify(execFile)("promtool", args);
 
   test("Prometheus takes the rules", async () => {
-    const files = ["alerts.yml", "objectives.yml"].map((file) => `${folder}/${file}`);
+    const files = ["alerts.yml", "objectives.yml", "watchdog.yml"].map((file) => `${folder}/${file}`);
     expect((await promtool("check", "rules", "--lint=all", "--lint-fatal", ...files)).stdout).toContain("SUCCESS");
   });
 
