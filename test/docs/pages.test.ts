@@ -51,7 +51,7 @@ test("every file or folder that a page names exists", () => {
     /^[\w.@*/-]+$/.test(code) && code.includes("/") && roots.has(code.split("/")[0] ?? "");
   const isFile = (code: string) => /^[\w.-]+\.(ts|md|json|yml|lua|sql)$/.test(code);
   // Files on the reader's machine, in other projects, in Grafana, or in the container image.
-  const others = new Set(["claude_desktop_config.json", "sbom.cdx.json"]);
+  const others = new Set(["claude_desktop_config.json", "docker-compose.override.yml", "sbom.cdx.json"]);
   const missing = pages.flatMap(({ path, ...rest }) =>
     inlineCode({ path, ...rest })
       .filter((code) => (isOurs(code) ? !exists(code) : isFile(code) && !others.has(code) && !names.has(code)))
