@@ -324,7 +324,7 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     ],
     ["payments=true", "settings.PUBLIC_URL: expected the address of the API, because payments is true"],
     ['proxy.service.externalTrafficPolicy="Local"', "proxy.service.type: expected NodePort or LoadBalancer"],
-    ["worker.replicas=0", "'/worker/replicas': minimum: got 0, want 1"],
+    ["worker.replicas=-1", "'/worker/replicas': minimum: got -1, want 0"],
     ["api.autoscaling.minReplicas=11", "api.autoscaling.maxReplicas: expected at least minReplicas"],
     ["worker.autoscaling.enabled=true", "worker.autoscaling.prometheus: expected the address of Prometheus"],
     ["monitoring.serviceMonitor=true", "networkPolicy.monitoring: expected the pods of Prometheus"],
@@ -346,6 +346,14 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     expect(between.api).toEqual(before.api);
     expect(between.worker).toEqual(after.worker);
     expect(after.worker).not.toEqual(before.worker);
+  });
+
+  test("a release without APIs and workers, as for a restore, differs in their numbers alone, and the proxy in its servers", async () => {
+    const stopped = await template("minimal", "api.replicas=0", "worker.replicas=0");
+    const usual = rendered.get("minimal") ?? "";
+    const lines = linesWithout(stopped.split("\n"), usual.split("\n")).map((line) => line.trim());
+    const servers = expect.stringMatching(/^server-template api 2 /);
+    expect(lines).toEqual([servers, servers, "replicas: 0", expect.stringMatching(/^checksum/), "replicas: 0"]);
   });
 
   test("a release, its namespace and what the values name may have numbers as names", async () => {
