@@ -5,6 +5,7 @@ import { z } from "zod";
 import { ConfigError, type EngineConfig, type ProviderName, readConfig } from "../shared/config.ts";
 import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { listPlans } from "../shared/credits/plans.ts";
+import { readOldestSnapshot } from "../shared/database/oldest-snapshot.ts";
 import type { Database } from "../shared/database/pool.ts";
 import { canBecomeMore } from "../shared/database/process-login.ts";
 import { readRedisAddress } from "../shared/config/redis-address.ts";
@@ -22,7 +23,6 @@ import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type 
 const clockDifferenceMaxMs = 1_000;
 const longWaitMs = 5_000;
 const gapsShownMax = 20;
-// An organization's row has a version for each of its batches since the oldest snapshot. A settlement reads past all of them.
 const olderThanTransactionsMax = 10_000;
 const redisTimeoutMs = 3_000;
 const oldestVersions = { postgres: 15, redis: 7 };
@@ -222,23 +222,13 @@ async function examineLogin(database: Database): Promise<Finding> {
   return warning("postgres", "the login can do more than the processes need", advice, users);
 }
 
-const snapshotRow = z.object({ pid: z.int(), application_name: z.string().nullable(), transactions: z.int() });
-
-/** Whether a transaction, a dump above all, keeps Postgres from removing dead rows. A vacuum keeps it from nothing. */
+/** Whether a transaction, a dump above all, keeps Postgres from removing dead rows. */
 async function examineOldestSnapshot(database: Database): Promise<Finding> {
-  // Of other users, pg_stat_activity shows a snapshot to everyone, but its time only to pg_monitor.
-  const { rows } = await database.query(
-    `select pid, application_name, greatest(age(backend_xmin), age(backend_xid)) as transactions
-     from pg_stat_activity
-     where (datid is null or datname = current_database()) and num_nonnulls(backend_xmin, backend_xid) > 0
-       and pid not in (select pid from pg_stat_progress_vacuum)
-     order by transactions desc limit 1`,
-  );
-  const oldest = rows[0] && snapshotRow.parse(rows[0]);
+  const oldest = await readOldestSnapshot(database);
   if (!oldest || oldest.transactions <= olderThanTransactionsMax)
     return ok("postgres", "no old transaction keeps dead rows");
-  const { pid, application_name: name, transactions } = oldest;
-  const found = `the transaction of process ${pid} (${name || "no name"}) keeps the dead rows of ${transactions} newer ones`;
+  const { pid, applicationName, transactions } = oldest;
+  const found = `the transaction of process ${pid} (${applicationName || "no name"}) keeps the dead rows of ${transactions} newer ones`;
   return warning("postgres", found, "Wait for its end, or terminate it. Settlements slow down until then.", dump);
 }
 

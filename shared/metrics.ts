@@ -146,6 +146,10 @@ function ofMoney({ counter, measured, histogram }: Declare) {
       "ledger_gaps_open",
       "Gaps in the ledger that no operator has closed. Only the leading worker exports it.",
     ),
+    oldestSnapshotAge: measured(
+      "oldest_snapshot_age_transactions",
+      "Transactions since the oldest one whose dead rows Postgres must keep. Only the leading worker exports it.",
+    ),
     balancesStored: counter(
       "balances_stored_total",
       "Copies of balances in Redis that the reconciler stored or deleted, by why.",

@@ -8,6 +8,7 @@ import { readOpenHolds } from "../shared/credits/open-holds.ts";
 import { clearKeptAnswers } from "../shared/credits/kept-answers.ts";
 import { clearOldAnswers } from "../shared/credits/stored-answers.ts";
 import { clearOldRefunds } from "../shared/credits/ledger.ts";
+import { readOldestSnapshot } from "../shared/database/oldest-snapshot.ts";
 import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -62,7 +63,13 @@ export function startMaintenance(
 ): void {
   const { redis, metrics, log, shutdown } = context;
   // Only the leader exports these gauges: an old value of another worker would be added to the leader's.
-  const measured = [metrics.holdsOpen, metrics.heldMils, metrics.ledgerDriftMils, metrics.ledgerGapsOpen];
+  const measured = [
+    metrics.holdsOpen,
+    metrics.heldMils,
+    metrics.ledgerDriftMils,
+    metrics.ledgerGapsOpen,
+    metrics.oldestSnapshotAge,
+  ];
   let ledAtMs = Number.NEGATIVE_INFINITY;
   const leads = async () => {
     if (performance.now() - ledAtMs < renewAfterMs) return true;
@@ -140,6 +147,8 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   const { config, database, redis, clock, log, metrics } = context;
   let thresholdsAfter = "";
   const countGaps = async () => metrics.ledgerGapsOpen.set((await countOpenGaps(database)).gaps);
+  const measureSnapshot = async () =>
+    metrics.oldestSnapshotAge.set((await readOldestSnapshot(database))?.transactions ?? 0);
   const clearAnswers = async () => {
     if (await clearOldAnswers(database)) log.info("emptied the table of the answers and keys that have expired");
   };
@@ -168,6 +177,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
     { name: "failed_searches", work: () => removeOldFailedSearches(redis, clock.nowMs()) },
     { name: "undelivered", work: () => reverseUndelivered(context) },
     { name: "open_gaps", work: countGaps, gauges: [metrics.ledgerGapsOpen] },
+    { name: "oldest_snapshot", work: measureSnapshot, gauges: [metrics.oldestSnapshotAge] },
     { name: "answers", work: clearAnswers },
     { name: "sign_ins", work: () => clearOldSignIns(database, oldSignInsPerRunMax) },
     { name: "refunds", work: clearRefunds },

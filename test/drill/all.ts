@@ -14,6 +14,7 @@ export const notShown: Record<string, string> = {
   MarginNegative: "it waits for an hour, over a window of another hour",
   ProviderRowsUnreadable: "it waits for half an hour",
   MonitoringDown: "it is about a program beside the service, which a drill needs",
+  TransactionTooOld: "it compares 50,000 transactions",
   SandboxServes: "it reports a setting, not an outage",
   DiskFilling: "it takes a disk that may be filled; a file system in memory does not count",
   DiskFull: "it takes a disk that may be filled; a file system in memory does not count",

@@ -191,3 +191,16 @@ test("a search that failed is deleted with its keyword after an hour, although n
   await eventually(async () => (await left()) === young, 20_000);
   expect([await redis.exists(queueKeys.job(young)), await redis.exists(queueKeys.job(old))]).toEqual([1, 0]);
 });
+
+test("a dump shows in the metrics with the number of transactions since it began, also to a login that may not see its time", async () => {
+  const age = async () => (await context.metrics.oldestSnapshotAge.get()).values[0]?.value ?? 0;
+  await asOwner(postgres.url, async (dumping) => {
+    await dumping.query("begin isolation level repeatable read");
+    await dumping.query("select from organizations");
+    const transactions = "do $$ begin for n in 1..500 loop perform pg_current_xact_id(); commit; end loop; end $$";
+    await asOwner(postgres.url, (other) => other.query(transactions));
+    await expect.poll(age, { timeout: 20_000 }).toBeGreaterThanOrEqual(500);
+    await dumping.query("commit");
+  });
+  await expect.poll(age, { timeout: 20_000 }).toBeLessThan(500);
+});
