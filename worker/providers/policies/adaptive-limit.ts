@@ -1,4 +1,4 @@
-import type { PageOutcome } from "../provider.ts";
+import type { Failure, PageOutcome } from "../provider.ts";
 
 const callsAtStart = 50;
 const callsMin = 1;
@@ -6,6 +6,9 @@ const callsMax = 1_000;
 const stepMs = 1_000;
 const quickStepMs = 50;
 const fallTo = 2 / 3;
+/** Answered calls that excuse one failed call. So a twentieth of the calls may fail. */
+const answersPerExcuse = 20;
+const excusesMax = 10;
 
 /**
  * Discovers how many concurrent calls a provider accepts, by additive increase and multiplicative decrease (AIMD) after a
@@ -18,6 +21,9 @@ const fallTo = 2 / 3;
  * - A sign of overload lowers the limit by a third, and at the end of doubling at least to the most calls at once that the
  *   provider has answered; at most once a second. Calls that began before the last decrease do not count, because they say nothing
  *   about the lower limit. So one burst, or one wave of timeouts, lowers it once.
+ * - A 503 or a timeout is a sign of overload only if it is not excused: of the calls to any provider, a few fail or hang whatever
+ *   the load, and a caller may know a keyword that does. Each 20 answered calls excuse one such call, with ten excuses saved up at
+ *   most. A 429 is never excused, because it is about the number of calls.
  * - At a limit of one, the provider is not refusing the number of calls, so the limit doubles again afterwards.
  *
  * A limit that is not reached does not rise: nothing shows that the provider would accept more.
@@ -30,6 +36,8 @@ export class AdaptiveLimit {
   #isDoubling = true;
   /** The most calls at once, when one began that was answered since the last decrease; before any, the limit of the start. */
   #answered = callsAtStart;
+  /** In answered calls: {@link answersPerExcuse} of them excuse a failed one. */
+  #excusing = excusesMax * answersPerExcuse;
   #fellAtMs = Number.NEGATIVE_INFINITY;
   #rise: NodeJS.Timeout | undefined;
   #quickRise: NodeJS.Timeout | undefined;
@@ -86,19 +94,30 @@ export class AdaptiveLimit {
    * @param began.atMs on the clock of `performance.now()`. @param began.calls how many ran at once then, with this one.
    */
   ended(outcome: PageOutcome, began: { atMs: number; calls: number }): void {
-    if (!("failure" in outcome) && began.calls > this.#answered) {
-      this.#answered = began.calls;
-      if (this.#callsWaiting() > 0) this.#riseQuickly();
-    }
-    if (!isOverload(outcome)) return;
+    if (!("failure" in outcome)) return this.#answers(began.calls);
     const nowMs = performance.now();
     if (began.atMs <= this.#fellAtMs || nowMs - this.#fellAtMs < stepMs) return;
+    if (outcome.failure !== "rate_limited" && (!mayBeOverload(outcome) || this.#excuse())) return;
     this.#fellAtMs = nowMs;
     this.#forgetRise();
     const fallen = Math.floor(this.#calls * fallTo);
     this.#set(this.#isDoubling ? Math.min(fallen, Math.max(this.#answered, callsMin)) : fallen);
     this.#isDoubling = this.#calls === callsMin;
     this.#answered = 0;
+  }
+
+  #answers(callsAtOnce: number): void {
+    this.#excusing = Math.min(this.#excusing + 1, excusesMax * answersPerExcuse);
+    if (callsAtOnce <= this.#answered) return;
+    this.#answered = callsAtOnce;
+    if (this.#callsWaiting() > 0) this.#riseQuickly();
+  }
+
+  /** Takes one excuse. @returns false if none is left. */
+  #excuse(): boolean {
+    if (this.#excusing < answersPerExcuse) return false;
+    this.#excusing -= answersPerExcuse;
+    return true;
   }
 
   #forgetRise(): void {
@@ -116,8 +135,6 @@ export class AdaptiveLimit {
 }
 
 /** A timeout for lack of time is no sign of overload: the wait for a slot may have used the time up. */
-function isOverload(outcome: PageOutcome): boolean {
-  if (!("failure" in outcome)) return false;
-  const { failure, overloaded, outOfTime } = outcome;
-  return overloaded === true || failure === "rate_limited" || (failure === "timeout" && outOfTime !== true);
+function mayBeOverload({ failure, overloaded, outOfTime }: Failure): boolean {
+  return overloaded === true || (failure === "timeout" && outOfTime !== true);
 }

@@ -15,6 +15,8 @@ afterEach(() => {
 });
 
 const refused: Failure = { failure: "rate_limited" };
+const unavailable: Failure = { failure: "unavailable", overloaded: true };
+const timedOut: Failure = { failure: "timeout" };
 
 function openBulkhead() {
   const metrics = openMetrics();
@@ -109,13 +111,15 @@ describe("the limit of calls at once", () => {
     expect(await limit()).toBe(100);
   });
 
-  test.each<[string, Failure]>([
-    ["a 429", refused],
-    ["a 503", { failure: "unavailable", overloaded: true }],
-    ["a time-out", { failure: "timeout" }],
-  ])("falls by a third after %s, and then rises by one a second while it is used up", async (_, outcome) => {
+  test.each<[string, Failure, excused: number]>([
+    ["a 429", refused, 0],
+    ["the eleventh 503", unavailable, 10],
+    ["the eleventh time-out", timedOut, 10],
+  ])("falls by a third after %s, and then rises by one a second while it is used up", async (_, outcome, excused) => {
     const { start, end, endAll, limit } = openBulkhead();
     await start(40);
+    for (let calls = 0; calls < excused; calls += 1) await end(outcome);
+    expect(await limit()).toBe(50);
     await end(outcome);
     expect(await limit()).toBe(33);
     await endAll();
@@ -141,6 +145,38 @@ describe("the limit of calls at once", () => {
     await start(40);
     await endAll(outcome);
     expect(await limit()).toBe(50);
+  });
+
+  test("does not fall for a twentieth of the calls, whatever the load", async () => {
+    const { start, end, endAll, limit } = openBulkhead();
+    const fail = async (calls: number) => {
+      await start(calls);
+      for (let failed = 0; failed < calls; failed += 1) await end(unavailable);
+    };
+    await fail(10);
+    for (let rounds = 0; rounds < 10; rounds += 1) {
+      await start(20);
+      await endAll();
+      await fail(1);
+    }
+    expect(await limit()).toBe(50);
+    await start(19);
+    await endAll();
+    await fail(1);
+    expect(await limit()).toBe(33);
+  });
+
+  test("falls for the eleventh failed call in a row, however many were answered before", async () => {
+    const { start, end, endAll, limit } = openBulkhead();
+    for (let rounds = 0; rounds < 50; rounds += 1) {
+      await start(20);
+      await endAll();
+    }
+    await start(11);
+    for (let calls = 0; calls < 10; calls += 1) await end(timedOut);
+    expect(await limit()).toBe(50);
+    await end(timedOut);
+    expect(await limit()).toBe(33);
   });
 
   test("falls once for one burst of refusals, however long they take to arrive", async () => {
@@ -181,4 +217,24 @@ describe("the limit of calls at once", () => {
     await pass(3);
     expect(await limit()).toBe(8);
   });
+});
+
+test.each([
+  ["one in a hundred fails with a 503", 100, { outcome: unavailable, ms: 2_500 }],
+  ["one in five hundred hangs", 500, { outcome: timedOut, ms: 20_000 }],
+])("of 40 calls a second for two minutes, each of 2.5 s, none lacks a slot although %s", async (_, every, failed) => {
+  const bulkhead = new Bulkhead({ name: "serpapi", concurrentCallsMax: "adaptive" }, openMetrics());
+  let busy = 0;
+  for (let call = 0; call < 2 * 60 * 40; call += 1) {
+    const { outcome, ms } = call % every === 7 ? failed : { outcome: page(), ms: 2_500 };
+    const claims = new SlotClaims({ organizationId: "one", openSearches: 1 });
+    const wait = { deadlineAtMs: performance.now() + 20_000, signal: new AbortController().signal, claims };
+    const sent = () => new Promise<PageOutcome>((resolve) => void setTimeout(() => resolve(outcome), ms));
+    void bulkhead.run(sent, wait).then((ended) => {
+      if ("failure" in ended && ended.failure === "busy") busy += 1;
+    });
+    await pass(1 / 40);
+  }
+  expect(busy).toBe(0);
+  expect(bulkhead.callsMax).toBeGreaterThanOrEqual(100);
 });
