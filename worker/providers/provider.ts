@@ -57,7 +57,7 @@ export type Failure = {
   costMicroUsd?: number;
   /** Whether it failed for lack of time: the same search with a later deadline may succeed. */
   outOfTime?: boolean;
-  /** Whether the provider said, with a 503, that it has too much to do. */
+  /** Whether the provider has too much to do. Without it, a 503 says so. */
   overloaded?: boolean;
 };
 

@@ -66,6 +66,12 @@ const searchapiFailures: [status: number, error: string, kind: FailureKind][] = 
   [204, "", "unreadable"],
 ];
 
+/** SerpApi and SearchApi: a 503 about this search alone. */
+export const failedSearch = {
+  search_metadata: { status: "Error" },
+  error: "We couldn't get valid results for this search. Please try again later.",
+};
+
 /** SerpApi: failures with the status 200. */
 const serpapiFailuresUnder200: [json: object, kind: FailureKind][] = [
   [{ error: "Your account credit is too low, please add more credits." }, "account_refused"],
@@ -184,10 +190,13 @@ export const providerFailures: Record<ProviderName, FailureCase[]> = {
   serpapi: [
     ...serpapiFailures.map(([status, error, kind]): FailureCase => [status, { error }, kind]),
     ...serpapiFailuresUnder200.map(([json, kind]): FailureCase => [200, json, kind]),
+    [503, failedSearch, "unavailable"],
+    [429, failedSearch, "rate_limited"],
   ],
   searchapi: [
     ...searchapiFailures.map(([status, error, kind]): FailureCase => [status, { error }, kind]),
-    [200, { search_metadata: { status: "Error" }, error: "Try again." }, "unavailable"],
+    [200, failedSearch, "unavailable"],
+    [503, failedSearch, "unavailable"],
     [200, { search_metadata: { status: "Success" }, error: "Something else." }, "unreadable"],
     [200, { search_metadata: { status: "Processing" } }, "timeout"],
   ],

@@ -235,10 +235,10 @@ export class ProviderClient {
   }
 }
 
-/** Adapters tell apart what a caller can notice. Whether a 5xx was a 503 matters to the limit of calls alone. */
+/** Whether a 5xx was a 503 matters to the limit of calls alone. An adapter only says which 503 is not about the load. */
 function read(asked: Asked, answer: PageAnswer): PageOutcome {
   const outcome = asked.read(answer);
-  return "failure" in outcome && answer.status === serviceUnavailable ? { ...outcome, overloaded: true } : outcome;
+  return "failure" in outcome && answer.status === serviceUnavailable ? { overloaded: true, ...outcome } : outcome;
 }
 
 /**

@@ -14,7 +14,6 @@ import {
   type Account,
   balanceSchema,
   type Failure,
-  failureOfHttpStatus,
   type Page,
   type PageAnswer,
   type PageRequest,
@@ -73,10 +72,9 @@ function read({ status, body }: PageAnswer): Page | Failure {
 
 /** Only the message distinguishes an empty account from too many searches per hour: both are a 429. */
 function failureOfAnswer(status: number, json: unknown): Failure {
-  if (status === 200) return failureOfSearch(json, costPerSearchMicroUsd);
   const message = errorSchema.safeParse(json).data?.error ?? "";
-  const isSpent = /used all of the searches/i.test(message);
-  return { failure: isSpent ? "account_refused" : failureOfHttpStatus(status) };
+  const isSpent = status !== 200 && /used all of the searches/i.test(message);
+  return isSpent ? { failure: "account_refused" } : failureOfSearch(status, json, costPerSearchMicroUsd);
 }
 
 /** SearchApi's answer has the parts of SerpApi's. Only what it names or nests in another way is translated here. */

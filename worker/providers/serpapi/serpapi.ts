@@ -125,7 +125,7 @@ function failureOfAnswer(status: number, json: unknown): Failure {
   const message = errorSchema.safeParse(json).data?.error ?? "";
   if (accountRefusals.test(message)) return { failure: "account_refused" };
   if (status === 400) return failureOfParameter(message);
-  return status === 200 ? failureOfSearch(json, costPerSearchMicroUsd) : { failure: failureOfHttpStatus(status) };
+  return failureOfSearch(status, json, costPerSearchMicroUsd);
 }
 
 /** ``Unsupported `Atlantis` location - location parameter.``: another provider may support the location, country or language. */
@@ -135,10 +135,15 @@ function failureOfParameter(message: string): Failure {
   return { failure: "query_refused", field: parameter === "hl" ? "language" : "location" };
 }
 
-/** A search that succeeded is charged for, even if the adapter cannot read the answer. */
-export function failureOfSearch(json: unknown, costMicroUsd: number): Failure {
+/**
+ * A search that succeeded is charged for, even if the adapter cannot read the answer. A search that failed is a 503, as if the
+ * whole service had failed; only its own state says that others succeed.
+ */
+export function failureOfSearch(httpStatus: number, json: unknown, costMicroUsd: number): Failure {
   const status = searchStatusSchema.safeParse(json).data?.search_metadata.status;
-  if (status === "Error") return { failure: "unavailable" };
+  if (status === "Error" && (httpStatus === 200 || httpStatus === 503))
+    return { failure: "unavailable", overloaded: false };
+  if (httpStatus !== 200) return { failure: failureOfHttpStatus(httpStatus) };
   if (status === "Queued" || status === "Processing") return { failure: "timeout" };
   return withCost({ failure: "unreadable" }, status === "Success" ? costMicroUsd : 0);
 }

@@ -183,14 +183,16 @@ describe("a call", () => {
     expect([requested(), trace.calls]).toEqual([[], []]);
   });
 
-  test("says whether a failure was a 503, of all server errors", async () => {
-    const outcomeOf = async (status: number) => {
-      const { stub, fetch } = openClient({ read: () => ({ failure: "blocked" }) });
+  test("says whether a failure was a 503, of all server errors, unless the adapter knows that it is not about the load", async () => {
+    const outcomeOf = async (status: number, failure: Failure = { failure: "blocked" }) => {
+      const { stub, fetch } = openClient({ read: () => failure });
       stub.reply = () => ({ status, headers: {}, body: "" });
       return (await fetch()).outcome;
     };
     expect(await outcomeOf(503)).toEqual({ failure: "blocked", overloaded: true });
     expect(await outcomeOf(500)).toEqual({ failure: "blocked" });
+    const ofOneSearch: Failure = { failure: "blocked", overloaded: false };
+    expect(await outcomeOf(503, ofOneSearch)).toEqual(ofOneSearch);
   });
 });
 

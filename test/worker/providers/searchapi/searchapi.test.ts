@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { openSearchapi } from "../../../../worker/providers/searchapi/searchapi.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import { pageOf, partsWithEveryElement, readJson, succeeded } from "../../../harness/fixtures/searchapi-page.ts";
+import { failedSearch } from "../provider-failures.ts";
 
 /** SearchApi where it differs from SerpApi, whose shape its answers have. */
 
@@ -35,6 +36,10 @@ test("a country alone is also sent as the place, but not one that Google's list 
   const placeOf = (location: string) =>
     new URL(open().request(query({ location }), 1).url).searchParams.get("location");
   expect([placeOf("Turkey"), placeOf("Cuba")]).toEqual(["Turkiye", null]);
+});
+
+test("a search that failed by its own state says nothing about the load", () => {
+  expect(readJson(503, failedSearch)).toEqual({ failure: "unavailable", overloaded: false });
 });
 
 describe("an organic result", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { pageOf, readJson, serpapiKey as key, succeededMetadata } from "../../../harness/fixtures/serpapi-page.ts";
-import { noResultsMessage } from "../provider-failures.ts";
+import { failedSearch, noResultsMessage } from "../provider-failures.ts";
 
 test.each([
   ["Atlantis, United States` location - location", "location"],
@@ -9,6 +9,11 @@ test.each([
 ])("an unsupported parameter refuses the query, with the field: %s", (parameter, field) => {
   const error = `Unsupported \`${parameter} parameter.`;
   expect(readJson(400, { error })).toEqual({ failure: "query_refused", field });
+});
+
+test("a search that failed by its own state says nothing about the load, other than a 503 without one", () => {
+  expect(readJson(503, failedSearch)).toEqual({ failure: "unavailable", overloaded: false });
+  expect(readJson(503, { error: failedSearch.error })).toEqual({ failure: "unavailable" });
 });
 
 describe("an empty page is a success", () => {
