@@ -5,8 +5,10 @@ import { type Attempt, type CallOptions, cancelAttempt, minCallMs, openAttempt, 
 import type { ProviderClient } from "./provider-client.ts";
 
 // While another provider could still be tried, an attempt gets this share of the time that is left, with all its pages,
-// retries and waits. The rest is for the next provider.
-const attemptTimeShareMax = 2 / 3;
+// retries and waits; or the time of one whole call, if that is more. The rest is for the next provider.
+const attemptTimeShare = 2 / 3;
+/** What one whole call leaves to the next provider at least. Most providers answer within it. */
+const nextProviderMsMin = 5_000;
 
 /** What failover needs of a provider. */
 export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
@@ -61,7 +63,8 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
     const next = mayCall(request) && untried.shift();
     if (!next) return false;
     trace.provider = next.provider.name;
-    startAttempt(next, attemptAt(next, request, untried.length === 0), running);
+    const hasNext = untried.some((other) => other.availability() !== "open");
+    startAttempt(next, attemptAt(next, request, hasNext), running);
     return true;
   };
 
@@ -87,13 +90,16 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
   }
 }
 
-function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, isLast: boolean): Attempt {
+/** @param hasNext whether another provider, which is not known to fail, could still be tried. */
+function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, hasNext: boolean): Attempt {
   const { query, listedLocations, disconnected, claims, recorder, spans, trace } = request;
   const listedLocation = listedLocations?.get(provider.name);
   const now = performance.now();
+  const leftMs = request.deadlineAtMs - now;
+  const wholeCallMs = Math.min(provider.callTimeoutMs, leftMs - nextProviderMsMin);
   return openAttempt({
     query: listedLocation === undefined ? query : { ...query, listedLocation },
-    deadlineAtMs: isLast ? request.deadlineAtMs : now + (request.deadlineAtMs - now) * attemptTimeShareMax,
+    deadlineAtMs: hasNext ? now + Math.max(leftMs * attemptTimeShare, wholeCallMs) : request.deadlineAtMs,
     disconnected,
     claims,
     recorder,

@@ -134,6 +134,35 @@ describe("one provider after the other", () => {
     third.answer(pagesOf("third"));
     expect(await ended).toEqual({ titles: ["third"], from: "third" });
   });
+
+  test.each([
+    { callMs: 25_000, leftMs: 30_000, attemptMs: 25_000 },
+    { callMs: 25_000, leftMs: 28_000, attemptMs: 23_000 },
+    { callMs: 20_000, leftMs: 30_000, attemptMs: 20_000 },
+    { callMs: 10_000, leftMs: 30_000, attemptMs: 20_000 },
+    { callMs: 25_000, leftMs: 12_000, attemptMs: 8_000 },
+  ])(
+    "an attempt gets $attemptMs of $leftMs ms where a call may take $callMs",
+    async ({ callMs, leftMs, attemptMs }) => {
+      vi.useFakeTimers({ toFake: ["performance"] });
+      const [first, second] = twoFakes();
+      first.provider.callTimeoutMs = callMs;
+      const startedAtMs = performance.now();
+      search([first, second], { remainingMs: leftMs });
+      expect((first.attempts[0]?.attempt.deadlineAtMs ?? 0) - startedAtMs).toBeCloseTo(attemptMs);
+    },
+  );
+
+  test("an attempt leaves no time to a provider whose circuit is open, which is tried all the same", async () => {
+    const [first, second] = twoFakes();
+    second.state = "open";
+    const { ended, deadlineAtMs } = search([first, second]);
+    expect(first.attempts[0]?.attempt.deadlineAtMs).toBe(deadlineAtMs);
+    first.answer(unavailable);
+    await second.hasStarted();
+    second.answer(pagesOf("second"));
+    expect(await ended).toEqual({ titles: ["second"], from: "second" });
+  });
 });
 
 describe("a hedge", () => {
@@ -182,7 +211,7 @@ describe("a hedge", () => {
     const { ended } = search([first, second], { hedgeAfterMs });
     first.attempts[0]?.sendFirstPage();
     await sleep(10 * hedgeAfterMs);
-    expect([second.checks, second.attempts]).toEqual([0, []]);
+    expect([second.hedgesLeft, second.attempts]).toEqual([1, []]);
     first.answer(pagesOf("first"));
     await ended;
   });
@@ -215,7 +244,7 @@ describe("a hedge", () => {
     const { ended } = search([first, second, third], { hedgeAfterMs });
     await second.hasStarted();
     await sleep(10 * hedgeAfterMs);
-    expect([third.checks, third.attempts]).toEqual([0, []]);
+    expect([third.hedgesLeft, third.attempts]).toEqual([1, []]);
     second.answer(pagesOf("second"));
     await ended;
   });
@@ -224,7 +253,7 @@ describe("a hedge", () => {
     const [first, second] = twoFakes();
     const { ended } = search([first, second], { hedgeAfterMs: 0 });
     await sleep(20);
-    expect([second.checks, second.attempts]).toEqual([0, []]);
+    expect([second.hedgesLeft, second.attempts]).toEqual([1, []]);
     first.answer(pagesOf("first"));
     await ended;
   });
