@@ -31,6 +31,8 @@ const cutOffMax = 20;
 const logPauseMs = 60_000;
 /** What is left of an attempt's time after the call for an AI Overview, without which its answer is complete enough. */
 const afterOverviewMs = 500;
+/** How long the pages wait for an AI Overview. It is a search of its own, which takes 1 to 4 s. */
+const overviewMsMax = 6_000;
 const onlySearch = { organizationId: "", openSearches: 1 };
 
 /** `ready`: calls start at once. `saturated`: calls wait for a bulkhead slot. `open`: the circuit breaker is open. */
@@ -39,6 +41,8 @@ export type Availability = "ready" | "saturated" | "open";
 /** One call: what is sent, and how its answer is read. The number of its page is for the raw answers. */
 interface Asked {
   pageNumber: number;
+  /** Whether its answer shows how long the provider takes for a page. */
+  isPage: boolean;
   request: () => PageRequest;
   read: (answer: PageAnswer) => PageOutcome;
 }
@@ -140,7 +144,7 @@ export class ProviderClient {
   #fetchPage(attempt: Attempt, pageNumber: number, signal: AbortSignal): Promise<PageOutcome> {
     const { provider } = this;
     const request = () => provider.request(attempt.query, pageNumber);
-    return this.#fetch(attempt, { pageNumber, request, read: provider.read }, signal);
+    return this.#fetch(attempt, { pageNumber, isPage: true, request, read: provider.read }, signal);
   }
 
   /** Fetches the AI Overview that the first page only announces. If that fails, the search is answered without its text. */
@@ -148,9 +152,9 @@ export class ProviderClient {
     const { overview } = this.provider;
     const token = first.overviewToken;
     if (overview === undefined || token === undefined) return;
-    const asked = { pageNumber: 1, request: () => overview.request(token), read: overview.read };
-    const inTime = { ...attempt, deadlineAtMs: attempt.deadlineAtMs - afterOverviewMs };
-    const answer = await this.#fetch(inTime, asked, signal);
+    const asked = { pageNumber: 1, isPage: false, request: () => overview.request(token), read: overview.read };
+    const deadlineAtMs = Math.min(attempt.deadlineAtMs - afterOverviewMs, performance.now() + overviewMsMax);
+    const answer = await this.#fetch({ ...attempt, deadlineAtMs }, asked, signal);
     const found = "failure" in answer ? undefined : answer.elements.find(({ type }) => type === "ai_overview");
     const at = first.elements.findIndex(({ type }) => type === "ai_overview");
     if (found && at >= 0) first.elements[at] = found;
@@ -183,7 +187,10 @@ export class ProviderClient {
     if (remainingMs < minCallMs) return { failure: "busy", outOfTime: true };
     const { outcome, answer } = await this.#send(attempt, asked, remainingMs);
     const tookMs = performance.now() - startedAtMs;
-    if (!("failure" in outcome)) this.#countPage(outcome, tookMs);
+    if (!("failure" in outcome)) {
+      if (asked.isPage) this.#countTime(tookMs);
+      this.#countUnreadableRows(outcome);
+    }
     const call = {
       provider: this.provider.name,
       outcome: "failure" in outcome ? outcome.failure : "ok",
@@ -225,10 +232,13 @@ export class ProviderClient {
     }
   }
 
-  #countPage({ unreadableRows = 0 }: Page, tookMs: number): void {
+  #countTime(tookMs: number): void {
     const meanMs = this.#meanAnswerMs ?? tookMs;
     this.#meanAnswerMs = meanMs + (tookMs - meanMs) * newestShare;
     this.#cutOff = 0;
+  }
+
+  #countUnreadableRows({ unreadableRows = 0 }: Page): void {
     if (unreadableRows === 0) return;
     this.#metrics.providerUnreadableRows.inc({ provider: this.provider.name }, unreadableRows);
     this.#warnOfUnreadableRows(unreadableRows);
