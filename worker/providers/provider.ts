@@ -93,6 +93,8 @@ export type Page = {
   unreadableRows?: number;
   /** Whether further pages are worth fetching. */
   hasMore: boolean;
+  /** The organic results of each page of this search, if not as many as the provider's. Read from the first page. */
+  organicPerPage?: number;
   /** The provider's key to the AI Overview that this page only announces. It lives for about a minute. */
   overviewToken?: string;
   costMicroUsd: number;

@@ -119,7 +119,8 @@ export class ProviderClient {
     if ("failure" in first) return first;
     attempt.hasFirstPage = true;
     onFirstPage();
-    const pageCount = first.hasMore ? pagesOf(attempt.query.depth, this.provider.organicPerPage) : 1;
+    const { organicPerPage = this.provider.organicPerPage } = first;
+    const pageCount = first.hasMore ? pagesOf(attempt.query.depth, organicPerPage) : 1;
     const pages: Page[] = [first];
     boundPages(pages);
     let failure: Failure | undefined;

@@ -65,7 +65,7 @@ export const resultsPageSchema = z.object({
 });
 export type ResultsPage = z.infer<typeof resultsPageSchema>;
 
-type Origin = { engine: string; engines: string[] };
+export type Origin = { engine: string; engines: string[] };
 
 /** The template that SearXNG would render a row with is the only sign of its kind. */
 const typesByTemplate = new Map<string, ResultType>([

@@ -28,6 +28,7 @@ import { parseJson } from "../sanitize.ts";
 import {
   type EngineNames,
   isFromOtherEngine,
+  type Origin,
   readRow,
   resultElements,
   type ResultsPage,
@@ -38,8 +39,11 @@ import {
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
 
-/** The results of one page of each engine, in its source (searx/engines). `google cse` has five pages, so as many in all as a search can need. */
+/** The results of one page of each engine, in its source (searx/engines). */
 const organicPerPage: Record<SearxngEngine, number> = { google: 10, "google cse": 20 };
+/** Of several engines, the one with the smallest pages needs the most of them. */
+const organicPerPageOf = (engines: readonly SearxngEngine[]) =>
+  Math.min(...engines.map((engine) => organicPerPage[engine]));
 
 /** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
 const commandPrefix = /(?<!\S)[!?:<]+/g;
@@ -67,10 +71,9 @@ export function openSearxng(config: EngineConfig): Provider {
     can: capabilities.searxng,
     callTimeoutMs,
     concurrentCallsMax: config.SEARXNG_CONCURRENCY,
-    // Of several engines, the one with the smallest pages needs the most of them.
-    organicPerPage: Math.min(...engines.map((engine) => organicPerPage[engine])),
+    organicPerPage: organicPerPageOf(engines),
     request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber, engines) }),
-    read: (answer) => readPage(answer, new Set(engines)),
+    read: (answer) => readPage(answer, engines),
   };
 }
 
@@ -89,7 +92,8 @@ function toForm({ keyword, language, location }: Query, pageNumber: number, engi
   }).toString();
 }
 
-function readPage({ status, body }: PageAnswer, engines: EngineNames): Page | Failure {
+function readPage({ status, body }: PageAnswer, asked: readonly SearxngEngine[]): Page | Failure {
+  const engines: EngineNames = new Set(asked);
   // A keyword of nothing but prefixes leaves no query.
   if (status === 400 && body.includes('"No query"')) return { failure: "query_refused" };
   // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
@@ -102,7 +106,8 @@ function readPage({ status, body }: PageAnswer, engines: EngineNames): Page | Fa
   // An instance without these engines, or with locked categories, silently uses its default engines instead.
   if ([...all, ...page.infoboxes].some((part) => isFromOtherEngine(part, engines)))
     return { failure: "account_refused" };
-  const rows = resultElements(all.filter((row) => engines.has(row.engine)));
+  const ofEngines = all.filter((row) => engines.has(row.engine));
+  const rows = resultElements(ofEngines);
   const failure = rows.length === 0 && failureOfEmptyPage(page, json, engines);
   if (failure) return { failure };
   const { above, below } = surroundingElements(page, engines);
@@ -116,9 +121,20 @@ function readPage({ status, body }: PageAnswer, engines: EngineNames): Page | Fa
     ...(unreadableRows === 0 ? {} : { unreadableRows }),
     // SearXNG does not report it. Google's pages have fewer than ten results if other elements take their space, but never none.
     hasMore: rows.length > 0,
+    ...pageSizeOf(asked, ofEngines),
     // The operator's own machines and IP addresses have no price per call.
     costMicroUsd: 0,
   };
+}
+
+/**
+ * `google cse` has only five pages. If `google` returns nothing, as while it is suspended, its smaller pages must not count: a sixth
+ * page would ask `google` alone, and fail the search.
+ */
+function pageSizeOf(asked: readonly SearxngEngine[], rows: readonly Origin[]): Pick<Page, "organicPerPage"> {
+  const answered = asked.filter((name) => rows.some(({ engine, engines }) => [engine, ...engines].includes(name)));
+  const isPart = answered.length > 0 && answered.length < asked.length;
+  return isPart ? { organicPerPage: organicPerPageOf(answered) } : {};
 }
 
 /** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */

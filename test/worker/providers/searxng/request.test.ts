@@ -58,18 +58,22 @@ describe("engines", () => {
     });
   });
 
-  test("depth 100 of Google's custom search is five pages of 20 results", async () => {
+  test.each([
+    ["of Google's custom search", "google cse", []],
+    ["of both engines while one is suspended", "google,google cse", [["google", "Suspended: CAPTCHA"]]],
+  ])("depth 100 %s is five pages of 20 results", async (_, engines, suspended) => {
     const pages: string[] = [];
     const transport: Transport = async ({ body }) => {
       const page = sent(body)["pageno"] ?? "";
       pages.push(page);
-      const results = Array.from({ length: 20 }, (_, at) => ({
+      const results = Array.from({ length: 20 }, (__, at) => ({
         ...row({ engine: "google cse", engines: ["google cse"], url: `https://pumps.example/${page}/${at}` }),
         positions: [at + 1],
       }));
-      return { status: 200, headers: {}, body: JSON.stringify(answerWith({ results })) };
+      const json = answerWith({ results, unresponsive_engines: suspended });
+      return { status: 200, headers: {}, body: JSON.stringify(json) };
     };
-    const answer = await googleOver({ ...open("google cse"), transport }).search(query({ depth: 100 }), 10_000);
+    const answer = await googleOver({ ...open(engines), transport }).search(query({ depth: 100 }), 10_000);
     expect(pages.toSorted()).toEqual(["1", "2", "3", "4", "5"]);
     const urls = answer.ok ? answer.results.map(({ url }) => url) : [];
     expect([urls.length, urls[0], urls[99]]).toEqual([100, "https://pumps.example/1/0", "https://pumps.example/5/19"]);
