@@ -27,7 +27,7 @@ const placement: Record<HttpProviderName, string> = {
     "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
   serper:
     "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
-  searxng: "rows keep the order of Google's page; answers and panels precede them, suggestions follow them",
+  searxng: "rows keep the order of Google's page; suggestions follow them",
   searchapi:
     "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
   dataforseo: "items keep the order of the page; the right column follows the left one",

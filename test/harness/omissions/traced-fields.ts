@@ -66,18 +66,15 @@ function shapeOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shapeOf);
   if (!isRaw(value)) return value === null ? null : typeof value;
   const parts = Object.entries(value);
-  return parts.map(([name, part]) => [name, /^(type|template|block_position)$/.test(name) ? part : shapeOf(part)]);
+  return parts.map(([name, part]) => [name, /^(type|block_position)$/.test(name) ? part : shapeOf(part)]);
 }
 
-/** The items of DataForSEO are named by their type, the rows of SearXNG also by their template, everything else by its first field. */
+/** The items of DataForSEO are named by their type, everything else by its first field. */
 function nameOf(answer: unknown, place: Place): { block: string; field: string } {
-  const blockDepth = isInItem(place) ? itemDepth : 2;
-  const names = place.slice(isInItem(place) ? itemDepth : 1).filter((name) => typeof name === "string");
-  const row = valueAt(answer, place.slice(0, blockDepth));
-  const { type, template } = isRaw(row) ? row : {};
-  if (isInItem(place)) return { block: String(type), field: names.join(".") };
-  const kind = place[0] === "results" ? ` (${String(template)})` : "";
-  return { block: `${String(place[0])}${kind}`, field: names.join(".") };
+  const isItem = isInItem(place);
+  const names = place.slice(isItem ? itemDepth : 1).filter((name) => typeof name === "string");
+  const item = isItem ? valueAt(answer, place.slice(0, itemDepth)) : undefined;
+  return { block: String(isRaw(item) ? item["type"] : place[0]), field: names.join(".") };
 }
 
 /** `tasks[0].result[0].items[0]`. */

@@ -21,8 +21,7 @@ const order = {
     "paid ai_overview featured_snippet knowledge_graph shopping top_stories local_pack 10 organic people_also_ask images 2 video 2 shopping discussions 3 other paid related_searches",
   serper:
     "other paid featured_snippet knowledge_graph top_stories local_pack 10 organic people_also_ask images video shopping discussions 2 other related_searches",
-  searxng:
-    "other featured_snippet 2 answer_box other knowledge_graph organic video images shopping local_pack other 10 organic related_searches",
+  searxng: "10 organic related_searches",
   dataforseo:
     "ai_overview featured_snippet 4 answer_box paid people_also_ask knowledge_graph 2 local_pack knowledge_graph top_stories 2 video images 3 shopping 2 discussions 9 other people_also_ask other local_pack 5 other 2 related_searches 10 organic",
   searchapi:

@@ -2,10 +2,9 @@
  * SearXNG, Search API: POST {SEARXNG_BASE_URL}/search of an instance that the operator runs.
  * The instance needs `json` in its `search.formats`, no limiter for the workers, the engines of SEARXNG_ENGINES loaded, and
  * neither `categories` nor `language` locked.
- * `corrections` are keywords that the engine offers instead; Google searched the keyword as typed.
  * Authentication: none. Cost: none per call.
  * Experimental: Google often blocks SearXNG's scraping. Desktop pages only, no cities, no total count, no breadcrumbs, and
- * few element types besides organic results. SearXNG restricts pages to the language and country; other providers only
+ * besides organic results only related searches. SearXNG restricts pages to the language and country; other providers only
  * prefer them.
  * Wire format: the documentation of SearXNG's Search API, its source, and recorded answers.
  */
@@ -33,7 +32,7 @@ import {
   resultElements,
   type ResultsPage,
   resultsPageSchema,
-  surroundingElements,
+  suggestionElements,
 } from "./results-page.ts";
 
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
@@ -110,8 +109,7 @@ function readPage({ status, body }: PageAnswer, asked: readonly SearxngEngine[])
   const rows = resultElements(ofEngines);
   const failure = rows.length === 0 && failureOfEmptyPage(page, json, engines);
   if (failure) return { failure };
-  const { above, below } = surroundingElements(page, engines);
-  const elements = [...above, ...rows, ...below];
+  const elements = [...rows, ...suggestionElements(page)];
   const isEmpty = page.results?.length === all.length;
   if (elements.length === 0 && !isEmpty) return { failure: "unreadable" };
   return {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { openSearxng } from "../../../../worker/providers/searxng/searxng.ts";
 import { engineConfig } from "../../../harness/fixtures/queries.ts";
 import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
-import { answerWith, partsWithEveryElement, row } from "../../../harness/fixtures/searxng-page.ts";
+import { answerWith, row } from "../../../harness/fixtures/searxng-page.ts";
 
 const searxng = openSearxng(engineConfig({ SEARXNG_BASE_URL: "http://searxng.example:8080" }));
 
@@ -52,26 +52,14 @@ describe("a page of SearXNG", () => {
     expect(pageOf({ results: [row({ content })] }).elements).toMatchObject([{ description, richSnippet: { top } }]);
   });
 
-  test("a separate date is above the snippet; author, length, views and metadata are below", () => {
-    const fields = {
-      publishedDate: "2024-03-12T08:00:00",
-      author: "Ann",
-      views: "1.2K",
-      metadata: "Guide",
-      length: 65,
-    };
-    expect(pageOf({ results: [row(fields)] }).elements[0]?.richSnippet).toEqual({
-      top: ["2024-03-12"],
-      bottom: ["Ann", "65", "1.2K", "Guide"],
-    });
-  });
-
   test.each([
-    [{ publishedDate: "2024-03-12 08:00:00+00:00" }, "2024-03-12"],
-    [{ publishedDate: null, pubdate: "2024-03-12 08:00:00" }, "2024-03-12"],
-    [{ publishedDate: "Tue, 12 Mar 2024" }, "Tue, 12 Mar 2024"],
-  ])("the date of %j is %j", (fields, date) => {
-    expect(pageOf({ results: [row(fields)] }).elements[0]?.richSnippet.top).toEqual([date]);
+    ["2024-03-12T08:00:00", "2024-03-12"],
+    ["2024-03-12 08:00:00+00:00", "2024-03-12"],
+    ["Tue, 12 Mar 2024", "Tue, 12 Mar 2024"],
+  ])("a separate date is above the snippet: %s as %s", (publishedDate, date) => {
+    expect(pageOf({ results: [row({ publishedDate })] }).elements).toMatchObject([
+      { richSnippet: { top: [date], bottom: [] } },
+    ]);
   });
 
   test("results are in the order of Google's page, not by score", () => {
@@ -86,23 +74,12 @@ describe("a page of SearXNG", () => {
     expect(titles).toEqual(["first", "second", "third and fifth", "nowhere"]);
   });
 
-  test("elements beside the results have their texts and links", () => {
-    const { elements } = pageOf(partsWithEveryElement);
-    expect(elements[0]).toMatchObject({ title: "corrections", siteLinks: [{ title: "garden pump" }] });
-    // Offered by the engine, which searched the keyword as typed.
-    expect(pageOf(partsWithEveryElement)).not.toHaveProperty("searchedKeyword");
-    expect(elements[1]).toMatchObject({ url: "https://wiki.example/pump", description: "It moves water." });
-    expect(elements[3]).toMatchObject({ description: "Pumpe, bomba" });
-    expect(elements[5]).toMatchObject({
-      title: "Pump",
-      description: "A machine.",
-      richSnippet: { bottom: ["Invented: long ago"] },
-      siteLinks: [
-        { title: "Wiki", url: "https://wiki.example/pump" },
-        { title: "Hose", description: "Things" },
-      ],
-    });
-    expect(elements.at(-1)?.siteLinks.map(({ title }) => title)).toEqual(["pump repair", "pump noise"]);
+  test("suggestions follow the results, as related searches", () => {
+    const { elements } = pageOf({ results: [row({})], suggestions: ["pump repair", "", "pump noise", null] });
+    expect(elements).toMatchObject([
+      { type: "organic" },
+      { type: "related_searches", siteLinks: [{ title: "pump repair" }, { title: "pump noise" }] },
+    ]);
   });
 
   test("results that the instance adds itself are left out", () => {
