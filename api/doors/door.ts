@@ -5,7 +5,7 @@ import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
 import { usState } from "../../shared/query/subdivisions.ts";
 import { foldName } from "../../shared/gazetteer/fold-name.ts";
-import { hasAtMost, keywordCharactersMax, locationCharactersMax } from "../../shared/query/query.ts";
+import { hasAtMost, inOneLine, keywordCharactersMax, locationCharactersMax } from "../../shared/query/query.ts";
 import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
 import type { Result, ResultType, SiteLink } from "../../shared/results.ts";
@@ -45,8 +45,8 @@ export interface Order {
   write: (answer: SearchResponseBody, more: { path: string; durationMs: number }) => unknown;
 }
 
-/** A keyword that a client must send. */
-export const requiredText = z.string("This field is required.");
+/** A keyword that a client must send. Models write several lines, and programs pass on what a person pasted. */
+export const requiredKeyword = z.string("This field is required.").transform(inOneLine);
 
 /** Text that a client may leave out, or send empty. */
 export const optionalText = z

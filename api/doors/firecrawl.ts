@@ -10,7 +10,7 @@ import {
   notGiven,
   optionalText,
   organicOf,
-  requiredText,
+  requiredKeyword,
   withinSites,
 } from "./door.ts";
 
@@ -27,7 +27,7 @@ export const firecrawl: Door = {
   sent: "body",
   fields: z
     .object({
-      query: requiredText,
+      query: requiredKeyword,
       limit: countUpTo(depthMax, 10),
       lang: optionalText,
       country: optionalText,

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { depthMax } from "../../shared/query/depth.ts";
-import { countUpTo, type Door, organicOf, requiredText } from "./door.ts";
+import { countUpTo, type Door, organicOf, requiredKeyword } from "./door.ts";
 
 /** The external search of Open WebUI: POST to the address itself. */
 export const openwebui: Door = {
   paths: { "/": ["POST"] },
   sent: "body",
-  fields: z.object({ query: requiredText, count: countUpTo(depthMax, 10) }).transform(({ query, count: part }) => ({
+  fields: z.object({ query: requiredKeyword, count: countUpTo(depthMax, 10) }).transform(({ query, count: part }) => ({
     search: { keyword: query, depth: part.depth },
     write: (answer) =>
       part.of(organicOf(answer)).map(({ title, url, description }) => ({ link: url, title, snippet: description })),

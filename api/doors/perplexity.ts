@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { countUpTo, type Door, domainList, optionalText, organicOf, requiredText, withinSites } from "./door.ts";
+import { countUpTo, type Door, domainList, optionalText, organicOf, requiredKeyword, withinSites } from "./door.ts";
 
 /** The search of Perplexity: POST `/search`. Its clients require `url`, `title` and `snippet` of every result. */
 export const perplexity: Door = {
@@ -7,7 +7,7 @@ export const perplexity: Door = {
   sent: "body",
   fields: z
     .object({
-      query: z.union([requiredText, z.tuple([z.string()])], "Expected one query: each is a search of its own."),
+      query: z.union([requiredKeyword, z.tuple([requiredKeyword])], "Expected one query: each is a search of its own."),
       max_results: countUpTo(20, 10),
       country: optionalText,
       // A domain with a minus before it is unwanted.

@@ -12,7 +12,7 @@ import {
   pageOf,
   panelsOf,
   type Part,
-  requiredText,
+  requiredKeyword,
   scoreAt,
 } from "./door.ts";
 
@@ -25,7 +25,7 @@ export const searxng: Door = {
   sent: "query",
   fields: z
     .object({
-      q: requiredText,
+      q: requiredKeyword,
       format: z.literal("json", "Expected json: there is no page and no feed."),
       language: optionalText,
       pageno: z

@@ -13,7 +13,7 @@ import {
   pageOf,
   panelsOf,
   type Part,
-  requiredText,
+  requiredKeyword,
   wholeNumberUpTo,
 } from "./door.ts";
 
@@ -23,7 +23,7 @@ export const serper: Door = {
   sent: "body",
   fields: z
     .object({
-      q: requiredText,
+      q: requiredKeyword,
       gl: optionalText,
       hl: optionalText,
       location: optionalText,

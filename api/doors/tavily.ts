@@ -8,7 +8,7 @@ import {
   notGiven,
   optionalText,
   organicOf,
-  requiredText,
+  requiredKeyword,
   scoreAt,
   withinSites,
 } from "./door.ts";
@@ -23,7 +23,7 @@ export const tavily: Door = {
   sent: "body",
   fields: z
     .object({
-      query: requiredText,
+      query: requiredKeyword,
       max_results: countUpTo(20, 5),
       country: optionalText,
       language: optionalText,

@@ -277,6 +277,16 @@ function problemOf(typed: string): string | undefined {
   return undefined;
 }
 
+/** Text of any kind as a keyword may be: in one line, without what the caller of a search may not send. */
+export const inOneLine = (typed: string): string =>
+  typed
+    .toWellFormed()
+    .split(bidirectionalOverride)
+    .join("")
+    .split(/[\s\p{Cc}]+/u)
+    .join(" ")
+    .trim();
+
 /** Counts code points. A text never has more code points than code units, so a short one needs no counting. */
 export function hasAtMost(typed: string, charactersMax: number): boolean {
   return typed.length <= charactersMax || truncate(typed, charactersMax) === typed;

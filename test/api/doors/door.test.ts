@@ -1,10 +1,28 @@
 import { expect, test } from "vitest";
-import { localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
+import { type Door, localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
 import { firecrawl } from "../../../api/doors/firecrawl.ts";
+import { openwebui } from "../../../api/doors/openwebui.ts";
 import { perplexity } from "../../../api/doors/perplexity.ts";
+import { searxng } from "../../../api/doors/searxng.ts";
 import { serper } from "../../../api/doors/serper.ts";
 import { tavily } from "../../../api/doors/tavily.ts";
 import { readQuery } from "../../../shared/query/query.ts";
+
+const asking: { name: string; door: Door; sent: (q: unknown) => object }[] = [
+  { name: "SearXNG", door: searxng, sent: (q) => ({ q, format: "json" }) },
+  { name: "Tavily", door: tavily, sent: (query) => ({ query }) },
+  { name: "Open WebUI", door: openwebui, sent: (query) => ({ query }) },
+  { name: "Perplexity", door: perplexity, sent: (query) => ({ query }) },
+  { name: "Perplexity, for a list of one", door: perplexity, sent: (query) => ({ query: [query] }) },
+  { name: "Firecrawl", door: firecrawl, sent: (query) => ({ query }) },
+  { name: "Serper", door: serper, sent: (q) => ({ q }) },
+];
+
+test.each(asking)("the door of $name searches for a text of several lines, whatever characters it has", (asked) => {
+  const search = (q: string) => readQuery({ keyword: asked.door.fields.parse(asked.sent(q)).search.keyword }).keyword;
+  expect(search("\u202egarden\tpump\r\n\r\n\0 review\u2069 \ud83d")).toBe("garden pump review \ufffd");
+  expect(() => search(" \n\u2069")).toThrow("Expected at least one visible character.");
+});
 
 const locales = [
   { locale: "de", expected: { language: "de" } },
