@@ -18,7 +18,7 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 export interface Door {
   /** The paths under the door's root, with the methods of each. */
   paths: Readonly<Record<string, readonly string[]>>;
-  /** Whether its clients send their fields in the query string or as a JSON body. */
+  /** Whether its clients send their fields in the query string, or posted as a form, or as a JSON body. */
   sent: "query" | "body";
   /** The clients' fields that it reads, made into an order. It ignores all others. */
   fields: z.ZodType<Order>;

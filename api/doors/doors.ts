@@ -14,6 +14,7 @@ import { CallerDisconnected } from "../errors.ts";
 import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
 import { readJson } from "../http/read-json.ts";
+import { readForm } from "../pages/form.ts";
 import { abortOnDisconnect, type RequestScope, requestScopeOf } from "../http/request-scope.ts";
 import { sha256 } from "../search/search-request.ts";
 import {
@@ -77,7 +78,7 @@ function serveDoors(parts: DoorParts) {
     const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
     const identify = () => parts.identify(request, response, ...credentialOf(entrance, request));
-    const read = async () => (door.sent === "query" ? request.query : readJson(request));
+    const read = async () => (door.sent === "query" ? readFields(request) : readJson(request));
     const [caller, sent] = await scope.receive(identify, read);
     const { order, query } = readOrder(door, sent, scope);
 
@@ -124,6 +125,12 @@ function requireRoute({ name, path, door }: Entrance & { door: Door }, request: 
 function credentialOf({ token }: Entrance, request: Request): [scope: Scope, sent: SentToken | undefined] {
   if (token !== undefined) return ["door", { token }];
   return ["search", hasBearerToken(request) ? undefined : { token: readApiKey(request) }];
+}
+
+/** The fields of the query string, and over these the fields of a form. Some clients post with the type of JSON and no body at all. */
+async function readFields(request: Request): Promise<Record<string, unknown>> {
+  const isForm = request.is("application/x-www-form-urlencoded");
+  return isForm ? { ...request.query, ...Object.fromEntries(await readForm(request)) } : request.query;
 }
 
 const sentFields = z.record(z.string(), z.unknown()).catch({});

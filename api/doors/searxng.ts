@@ -19,7 +19,7 @@ import {
 const pageMax = 10;
 const pageExpected = `Expected a page from 1 to ${pageMax}.`;
 
-/** SearXNG: `/search?q=…&format=json`. Some clients ask at the root, and some POST without a body. */
+/** SearXNG: `/search?q=…&format=json`. Some clients ask at the root, some POST a form, and some POST without a body. */
 export const searxng: Door = {
   paths: { "/search": ["GET", "POST"], "/": ["GET", "POST"] },
   sent: "query",

@@ -169,6 +169,14 @@ export const doorClients: DoorClient[] = [
     fields: { time_range: "day", categories: "general" },
   }),
   {
+    client: "Onyx, for SearXNG (tools/tool_implementations/web_search/clients/searxng_client.py at 04c1c1e)",
+    inAddress: true,
+    search: async ({ api, q, token }) => {
+      const init = { method: "POST", body: new URLSearchParams({ q, format: "json" }) };
+      return (await send(`${api}/searxng/k/${token}/search`, init)).results.map(ofSearxng);
+    },
+  },
+  {
     client: "LiteLLM, for SearXNG (litellm/llms/searxng/search/transformation.py at 0cc07ba)",
     search: async ({ api, q, token }) => {
       const query = new URLSearchParams({ q, format: "json", language: "de" }).toString();

@@ -83,6 +83,27 @@ test("a language that names none changes nothing", async () => {
   expect(german.headers.get("x-request-id")).not.toBe(answers[0]?.headers.get("x-request-id"));
 });
 
+/** Posts a form, as the clients of SearXNG may. */
+const post = (form: Record<string, string>, query = "") =>
+  service.send(`/searxng/search${query}`, {
+    method: "POST",
+    headers: { "x-api-key": payer.token },
+    body: new URLSearchParams(form),
+  });
+
+test("a posted form is read, and its fields have precedence over those of the address", async () => {
+  const form = { q: "posted form", format: "json", language: "de" };
+  const { status, body } = await post(form, "?q=other&pageno=2");
+  expect({ status, query: body.query }).toEqual({ status: 200, query: "posted form" });
+  const asked = await ask({ q: "posted form", language: "de", pageno: "2" });
+  expect(body.results).toEqual(asked.body.results);
+});
+
+test("a form that is too large is refused", async () => {
+  const { status, body } = await post({ q: "a".repeat(17_000), format: "json" });
+  expect({ status, details: body.details }).toEqual({ status: 400, details: { reason: "body_too_large" } });
+});
+
 const wrong = [
   { name: "no keyword", fields: {}, says: "`q`: This field is required." },
   { name: "a blank keyword", fields: { q: " " }, says: "`q`: Expected at least one visible character." },
