@@ -18,6 +18,8 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 export interface Door {
   /** The paths under the door's root, with the methods of each. */
   paths: Readonly<Record<string, readonly string[]>>;
+  /** What some of the paths answer without a search, and so for nothing: what the door can do. */
+  about?: Readonly<Record<string, () => unknown>>;
   /** Whether its clients send their fields in the query string, or posted as a form, or as a JSON body. */
   sent: "query" | "body";
   /** The clients' fields that it reads, made into an order. It ignores all others. */

@@ -14,6 +14,7 @@ import { CallerDisconnected } from "../errors.ts";
 import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
 import { readJson } from "../http/read-json.ts";
+import { sendJson } from "../http/send-json.ts";
 import { readForm } from "../pages/form.ts";
 import { abortOnDisconnect, type RequestScope, requestScopeOf } from "../http/request-scope.ts";
 import { sha256 } from "../search/search-request.ts";
@@ -51,9 +52,11 @@ interface DoorParts extends SearchHandlerParts {
 export function openDoors(parts: DoorParts): RequestHandler | undefined {
   const { config, metrics } = parts;
   if (config.COMPAT_DOORS.length === 0) return undefined;
-  for (const name of config.COMPAT_DOORS)
-    for (const path of Object.keys(doors[name].paths))
+  for (const name of config.COMPAT_DOORS) {
+    const { paths, about = {} }: Door = doors[name];
+    for (const path of Object.keys(paths).filter((one) => !Object.hasOwn(about, one)))
       for (const status of searchStatuses) metrics.httpSeconds.zero({ route: routeOf(name, path), status });
+  }
   const entrances = new Entrances(config);
   const serve = serveDoors(parts);
   return async (request, response, next) => {
@@ -75,9 +78,14 @@ function serveDoors(parts: DoorParts) {
     const scope = requestScopeOf(response);
     writeErrorsOf(door, response);
     requireRoute({ name, path, door }, request, response);
+    const identify = () => parts.identify(request, response, ...credentialOf(entrance, request));
+    const about = door.about?.[path];
+    if (about) {
+      await identify();
+      return sendJson(request, response, 200, JSON.stringify(about()));
+    }
     const { signal: disconnected } = abortOnDisconnect(response);
     scope.search = {};
-    const identify = () => parts.identify(request, response, ...credentialOf(entrance, request));
     const read = async () => (door.sent === "query" ? readFields(request) : readJson(request));
     const [caller, sent] = await scope.receive(identify, read);
     const { order, query } = readOrder(door, sent, scope);
@@ -112,7 +120,8 @@ const routeOf = (name: DoorName, path: string) => `/${name}${path}`;
 function requireRoute({ name, path, door }: Entrance & { door: Door }, request: Request, response: Response): void {
   const methods = Object.hasOwn(door.paths, path) ? door.paths[path] : undefined;
   if (!methods) throw new CallerError("not_found");
-  requestScopeOf(response).route = routeOf(name, path);
+  // The objectives count every route of a door as a search.
+  if (!door.about?.[path]) requestScopeOf(response).route = routeOf(name, path);
   if (methods.includes(request.method)) return;
   response.setHeader("Allow", methods.join(", "));
   throw new CallerError("method_not_allowed");

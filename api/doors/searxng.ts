@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { languageCodeOf, listLanguages } from "../../shared/query/languages.ts";
 import type { Result } from "../../shared/results.ts";
 import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import {
@@ -19,9 +20,22 @@ import {
 const pageMax = 10;
 const pageExpected = `Expected a page from 1 to ${pageMax}.`;
 
+/** What clients offer their users to choose from. SearXNG also names its source here, which this is not. */
+const config = () => ({
+  categories: ["general"],
+  engines: [{ name: "google", categories: ["general", "web"], enabled: true, paging: true, language_support: true }],
+  locales: (locales ??= Object.fromEntries(
+    listLanguages().map(({ name, ownName }) => [languageCodeOf(name), ownName]),
+  )),
+});
+
+/** Made once: it takes two milliseconds. */
+let locales: Record<string, string> | undefined;
+
 /** SearXNG: `/search?q=…&format=json`. Some clients ask at the root, some POST a form, and some POST without a body. */
 export const searxng: Door = {
-  paths: { "/search": ["GET", "POST"], "/": ["GET", "POST"] },
+  paths: { "/search": ["GET", "POST"], "/": ["GET", "POST"], "/config": ["GET"] },
+  about: { "/config": config },
   sent: "query",
   fields: z
     .object({

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { localeOf } from "../../../api/doors/door.ts";
 import { newToken } from "../../../api/tokens/tokens.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { doorHost as host, usualService } from "../../harness/processes/usual-stack.ts";
@@ -104,6 +105,22 @@ test("a form that is too large is refused", async () => {
   expect({ status, details: body.details }).toEqual({ status: 400, details: { reason: "body_too_large" } });
 });
 
+test("its configuration names a category, an engine and languages, and costs nothing", async () => {
+  const { organizationId, token } = await service.organization();
+  const { token: inAddress } = await service.organization({ scopes: ["door"], dayMils: 10 });
+  const answer = await service.send("/searxng/config", { headers: { authorization: `Bearer ${token}` } });
+  expect(answer).toMatchObject({
+    status: 200,
+    body: { categories: ["general"], engines: [{ name: "google", enabled: true }], locales: { de: "Deutsch" } },
+  });
+  expect((await service.send(`/searxng/k/${inAddress}/config`)).body).toEqual(answer.body);
+  expect((await service.send("/searxng/config")).status).toBe(401);
+  const unread = Object.keys(answer.body.locales).filter((locale) => localeOf(locale).language !== locale);
+  expect(unread).toEqual([]);
+  await service.rest();
+  expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant"]);
+});
+
 const wrong = [
   { name: "no keyword", fields: {}, says: "`q`: This field is required." },
   { name: "a blank keyword", fields: { q: " " }, says: "`q`: Expected at least one visible character." },
@@ -135,7 +152,7 @@ test("a refused search says why in the reason phrase, which is all that some cli
 
 test("another path of the door is not found, and another method not allowed, in the door's form", async () => {
   const headers = { "x-api-key": payer.token };
-  const unknown = await service.send("/searxng/config", { headers });
+  const unknown = await service.send("/searxng/preferences", { headers });
   expect({ status: unknown.status, code: unknown.body.code }).toEqual({ status: 404, code: "not_found" });
   const deleted = await service.send("/searxng/search?q=a", { method: "DELETE", headers });
   expect({ status: deleted.status, code: deleted.body.code }).toEqual({ status: 405, code: "method_not_allowed" });
