@@ -193,6 +193,3 @@ export const answersIn = ({ results }: SearchResponseBody): string[] =>
 /** An answer with the facts around it: many, such as the weather, have nothing else. Without a description, it begins with its title. */
 export const answerText = ({ title, description, richSnippet: { top, bottom } }: Result): string =>
   [description === "" ? title : "", ...top, description, ...bottom].filter((text) => text !== "").join(" · ");
-
-/** From 1 downwards, in the order of the results: clients sort by it. */
-export const scoreAt = (place: number): number => Math.round(1e6 / (place + 1)) / 1e6;

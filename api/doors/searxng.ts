@@ -14,7 +14,6 @@ import {
   panelsOf,
   type Part,
   requiredKeyword,
-  scoreAt,
 } from "./door.ts";
 
 const pageMax = 10;
@@ -72,7 +71,8 @@ function page(answer: SearchResponseBody, part: Part) {
       engines: [query.engine],
       category: "general",
       positions: [place + 1],
-      score: scoreAt(place),
+      // From 1 downwards: clients sort by it.
+      score: Math.round(1e6 / (place + 1)) / 1e6,
       publishedDate: null,
     })),
     answers: answersIn(answer),

@@ -9,7 +9,6 @@ import {
   optionalText,
   organicOf,
   requiredKeyword,
-  scoreAt,
   withinSites,
 } from "./door.ts";
 
@@ -55,7 +54,8 @@ export const tavily: Door = {
           title,
           url,
           content: description,
-          score: scoreAt(place),
+          // From 1 downwards: clients sort by it, and leave out results below a threshold such as 0.5.
+          score: (100 - place) / 100,
           raw_content: null,
         })),
         response_time: Math.round(durationMs) / 1_000,

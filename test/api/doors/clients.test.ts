@@ -202,6 +202,14 @@ test("Tavily's answer is the engine's own, if it was asked for", async () => {
   expect((await ask({ include_answer: true })).answer).toMatch(/./);
 });
 
+test("Tavily's scores fall from result to result, and stay above the thresholds of clients", async () => {
+  const { results } = await post("tavily/search", bearer(payer.token), { query: "long tail", max_results: 20 });
+  const scores: number[] = results.map(({ score }: { score: number }) => score);
+  expect(scores).toEqual([...new Set(scores)].toSorted((one, other) => other - one));
+  expect([scores.length, scores[0]]).toEqual([20, 1]);
+  expect(scores.at(-1)).toBeGreaterThan(0.8);
+});
+
 test("Serper's pages follow each other, with the elements that its clients read", async () => {
   const page = (number: number) =>
     post("serper/search", { "x-api-key": payer.token }, { q: "long tail", page: number });
