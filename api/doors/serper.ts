@@ -17,6 +17,12 @@ import {
   wholeNumberUpTo,
 } from "./door.ts";
 
+/** Models fill in `null` for what they do not want to say. */
+const wholeNumberOr = (usual: number) =>
+  wholeNumberUpTo(depthMax)
+    .nullish()
+    .transform((sent) => sent ?? usual);
+
 /** Serper: POST `/search`. */
 export const serper: Door = {
   paths: { "/search": ["POST"] },
@@ -27,8 +33,8 @@ export const serper: Door = {
       gl: optionalText,
       hl: optionalText,
       location: optionalText,
-      num: wholeNumberUpTo(depthMax).default(10),
-      page: wholeNumberUpTo(depthMax).default(1),
+      num: wholeNumberOr(10),
+      page: wholeNumberOr(1),
     })
     .refine(({ num, page }) => num * page <= depthMax, {
       path: ["page"],

@@ -143,6 +143,10 @@ test("at Serper's door `hl` is a language alone, and a place without a country i
   expect(searched({ gl: "uk", hl: "en", location: "London" })).toMatchObject({ location: "London,United Kingdom" });
 });
 
+test("Serper's door takes null for a field that was not sent", () => {
+  expect(searched({ num: null, page: null, gl: null, hl: null, location: null })).toEqual(searched({}));
+});
+
 test.each([
   { first: "Ada", website: "https://ada.example/" },
   { first: "Wikipedia", website: undefined },
