@@ -84,9 +84,13 @@ function write({ results }: SearchResponseBody, part: Part) {
         attributes: Object.fromEntries(factsOf(panel).map(({ label, value }) => [label, value])),
       },
     }),
-    organic: part
-      .of(ofType(results, "organic"))
-      .map(({ title, url, description }, place) => ({ title, link: url, snippet: description, position: place + 1 })),
+    organic: part.of(ofType(results, "organic")).map(({ title, url, description, siteLinks }, place) => ({
+      title,
+      link: url,
+      snippet: description,
+      ...(siteLinks.length > 0 && { sitelinks: siteLinks.map((link) => ({ title: link.title, link: link.url })) }),
+      position: place + 1,
+    })),
     peopleAlsoAsk: linksIn(results, "people_also_ask").map(({ title, description, url }) => ({
       question: title,
       snippet: description,

@@ -44,6 +44,25 @@ test("keywords and questions that several pages have are there once", () => {
   });
 });
 
+test("at Serper's door a result has the links that Google shows under it, and no list without any", () => {
+  const result = { type: "organic", title: "Pumps", url: "https://a.example/", description: "Pumps." };
+  const siteLinks = [{ title: "Prices", url: "https://a.example/prices", description: "" }];
+  const results = [
+    { ...result, siteLinks },
+    { ...result, siteLinks: [] },
+  ];
+  expect(written("serper", results)).toHaveProperty("organic", [
+    {
+      title: "Pumps",
+      link: "https://a.example/",
+      snippet: "Pumps.",
+      sitelinks: [{ title: "Prices", link: "https://a.example/prices" }],
+      position: 1,
+    },
+    { title: "Pumps", link: "https://a.example/", snippet: "Pumps.", position: 2 },
+  ]);
+});
+
 test("a panel has its facts with their labels, and one without a name is left out", () => {
   const facts = [
     { type: "knowledge_graph_row_item", title: "Founded", text: "1976: in a garage" },
