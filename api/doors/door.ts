@@ -102,7 +102,7 @@ export const notGiven = (what: string, isNothing: (value: unknown) => boolean = 
 
 const domainsMax = 300;
 
-/** Domains, as clients list them, for {@link withinSites}. One may have a minus before it. */
+/** Domains, as clients list them. One may have a minus before it. */
 export const domainList = readUpTo(
   domainsMax,
   z
@@ -113,26 +113,84 @@ export const domainList = readUpTo(
     .transform((domains) => domains ?? []),
 );
 
-/** A list of domains, under the clients' name for it. */
-type NamedDomains = readonly [name: string, domains: readonly string[]];
+/** Google's operators for the sites that a client wants. */
+export function onSites(domains: readonly string[]): string[] {
+  const [one, ...others] = domains.map((domain) => `site:${domain}`);
+  if (one === undefined) return [];
+  return [others.length === 0 ? one : `(${[one, ...others].join(" OR ")})`];
+}
 
-/** A keyword with Google's operators for the sites that a client wants, and for those that it does not want. */
-export function withinSites(
+/** Google's operators for the sites that a client does not want. */
+export const notOnSites = (domains: readonly string[]): string[] => domains.map((domain) => `-site:${domain}`);
+
+const dayMs = 86_400_000;
+/** By the first letter of a span's name. Hours count as days too, so that a repeat on the same day is the same search. */
+const daysOf = new Map([
+  ["h", 1 / 24],
+  ["d", 1],
+  ["w", 7],
+  ["m", 30],
+  ["y", 365],
+]);
+
+/** The date (UTC) at which so many spans until now began. */
+function startOf(span: string, count = 1): string {
+  const days = Math.ceil((daysOf.get(span.charAt(0)) ?? 1) * count);
+  return new Date(Date.now() - days * dayMs).toISOString().slice(0, 10);
+}
+
+/** A span of time until now, such as `week`, as the date of its start. */
+export const spanOf = (...names: string[]) =>
+  optionalText
+    .pipe(z.enum(names, `Expected one of ${names.join(", ")}.`).optional())
+    .transform((name) => name && startOf(name));
+
+/** A date such as `2026-11-29`. */
+export const isoDate = optionalText.pipe(z.iso.date("Expected a date such as 2026-11-29.").optional());
+
+/** A date such as `11/29/2026`, made into an {@link isoDate}. */
+export const americanDate = optionalText
+  .transform((text) => {
+    const [, month = "", day = "", year = ""] = /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/.exec(text ?? "") ?? [];
+    return text && `${year}-${month.padStart(2, "0")}-${day.padStart(2, "0")}`;
+  })
+  .pipe(z.iso.date("Expected a date such as 11/29/2026.").optional());
+
+/** Google's operators for what was published after each of these dates, and before that one. */
+export function publishedWithin(after: readonly (string | undefined)[], before: string | undefined): string[] {
+  const latest = after
+    .filter((date) => date !== undefined)
+    .toSorted()
+    .at(-1);
+  return [latest && `after:${latest}`, before && `before:${before}`].filter((operator) => operator !== undefined);
+}
+
+/**
+ * Google's parameter `tbs`, such as `qdr:w2` or `cdr:1,cd_min:1/31/2026,cd_max:2/28/2026`, as operators. Like Google, it ignores
+ * what it cannot read.
+ */
+export const publishedWithinTbs = optionalText.transform((text = "") => {
+  const split = text.split(",").map((part) => part.split(":"));
+  const parts = new Map(split.map(([name = "", value = ""]) => [name, value]));
+  const [, span, count] = /^([hdwmy])(\d{0,3})$/.exec(parts.get("qdr") ?? "") ?? [];
+  const dateOf = (name: string) => americanDate.safeParse(parts.get(name)).data;
+  return publishedWithin([span && startOf(span, Number(count || 1)), dateOf("cd_min")], dateOf("cd_max"));
+});
+
+/** A keyword with Google's operators for what a client wants, by the client's name of the field. They alone are no search. */
+export function withOperators(
   context: z.RefinementCtx,
   keyword: string,
-  [wantedName, wanted]: NamedDomains,
-  [unwantedName, unwanted]: NamedDomains,
+  operators: Readonly<Record<string, readonly string[]>>,
 ): string {
-  const [one = "", ...others] = wanted.map((domain) => `site:${domain}`);
-  const within = others.length === 0 ? one : `(${[one, ...others].join(" OR ")})`;
-  const whole = [keyword, within, ...unwanted.map((domain) => `-site:${domain}`)]
-    .filter((part) => part !== "")
-    .join(" ");
+  if (keyword === "") return "";
+  const whole = [keyword, ...Object.values(operators).flat()].join(" ");
   // The search would refuse the query, which may be short.
-  if (hasAtMost(keyword, keywordCharactersMax) && !hasAtMost(whole.trim(), keywordCharactersMax)) {
-    const path = [wanted.length > unwanted.length ? wantedName : unwantedName];
-    const message = `Expected fewer domains: with the query they exceed ${keywordCharactersMax} characters.`;
-    context.addIssue({ code: "custom", path, message });
+  if (hasAtMost(keyword, keywordCharactersMax) && !hasAtMost(whole, keywordCharactersMax)) {
+    const lengths = Object.entries(operators).map(([name, texts]) => ({ name, length: texts.join(" ").length }));
+    const [longest] = lengths.toSorted((one, other) => other.length - one.length);
+    const message = `Expected less: with the query it exceeds ${keywordCharactersMax} characters.`;
+    context.addIssue({ code: "custom", path: [longest?.name ?? ""], message });
   }
   return whole;
 }

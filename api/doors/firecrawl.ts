@@ -8,10 +8,13 @@ import {
   localeOf,
   locationIn,
   notGiven,
+  notOnSites,
+  onSites,
   optionalText,
   organicOf,
+  publishedWithinTbs,
   requiredKeyword,
-  withinSites,
+  withOperators,
 } from "./door.ts";
 
 /** What a client of version 1 always sends: it wants no format of the pages. */
@@ -34,6 +37,8 @@ export const firecrawl: Door = {
       location: optionalText,
       includeDomains: domainList,
       excludeDomains: domainList,
+      tbs: publishedWithinTbs,
+      categories: notGiven("categories", (categories) => Array.isArray(categories) && categories.length === 0),
       sources: readUpTo(
         sourcesMax,
         z
@@ -43,9 +48,13 @@ export const firecrawl: Door = {
       ),
       scrapeOptions: notGiven("contents of pages", wantsNoFormat),
     })
-    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains }, context) => ({
+    .transform(({ query, limit: part, lang, country, location, includeDomains, excludeDomains, tbs }, context) => ({
       search: {
-        keyword: withinSites(context, query, ["includeDomains", includeDomains], ["excludeDomains", excludeDomains]),
+        keyword: withOperators(context, query, {
+          includeDomains: onSites(includeDomains),
+          excludeDomains: notOnSites(excludeDomains),
+          tbs,
+        }),
         depth: part.depth,
         language: localeOf(lang).language,
         location: locationIn(location, country ?? localeOf(lang).location),

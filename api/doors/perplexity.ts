@@ -1,5 +1,18 @@
 import { z } from "zod";
-import { countUpTo, type Door, domainList, optionalText, organicOf, requiredKeyword, withinSites } from "./door.ts";
+import {
+  americanDate,
+  countUpTo,
+  type Door,
+  domainList,
+  notOnSites,
+  onSites,
+  optionalText,
+  organicOf,
+  publishedWithin,
+  requiredKeyword,
+  spanOf,
+  withOperators,
+} from "./door.ts";
 
 /** The search of Perplexity: POST `/search`. Its clients require `url`, `title` and `snippet` of every result. */
 export const perplexity: Door = {
@@ -12,15 +25,22 @@ export const perplexity: Door = {
       country: optionalText,
       // A domain with a minus before it is unwanted.
       search_domain_filter: domainList,
+      search_recency_filter: spanOf("hour", "day", "week", "month", "year"),
+      search_after_date_filter: americanDate,
+      search_before_date_filter: americanDate,
     })
-    .transform(({ query, max_results: part, country, search_domain_filter: domains }, context) => ({
+    .transform(({ query, max_results: part, country, search_domain_filter: domains, ...filters }, context) => ({
       search: {
-        keyword: withinSites(
-          context,
-          typeof query === "string" ? query : query[0],
-          ["search_domain_filter", domains.filter((domain) => !domain.startsWith("-"))],
-          ["search_domain_filter", domains.filter((domain) => domain.startsWith("-")).map((domain) => domain.slice(1))],
-        ),
+        keyword: withOperators(context, typeof query === "string" ? query : query[0], {
+          search_domain_filter: [
+            ...onSites(domains.filter((domain) => !domain.startsWith("-"))),
+            ...notOnSites(domains.filter((domain) => domain.startsWith("-")).map((domain) => domain.slice(1))),
+          ],
+          search_recency_filter: publishedWithin(
+            [filters.search_recency_filter, filters.search_after_date_filter],
+            filters.search_before_date_filter,
+          ),
+        }),
         depth: part.depth,
         location: country,
       },

@@ -13,7 +13,10 @@ import {
   pageOf,
   panelsOf,
   type Part,
+  publishedWithin,
   requiredKeyword,
+  spanOf,
+  withOperators,
 } from "./door.ts";
 
 const pageMax = 10;
@@ -22,7 +25,16 @@ const pageExpected = `Expected a page from 1 to ${pageMax}.`;
 /** What clients offer their users to choose from. SearXNG also names its source here, which this is not. */
 const config = () => ({
   categories: ["general"],
-  engines: [{ name: "google", categories: ["general", "web"], enabled: true, paging: true, language_support: true }],
+  engines: [
+    {
+      name: "google",
+      categories: ["general", "web"],
+      enabled: true,
+      paging: true,
+      language_support: true,
+      time_range_support: true,
+    },
+  ],
   locales: (locales ??= Object.fromEntries(
     listLanguages().map(({ name, ownName }) => [languageCodeOf(name), ownName]),
   )),
@@ -41,16 +53,19 @@ export const searxng: Door = {
       q: requiredKeyword,
       format: z.literal("json", "Expected json: there is no page and no feed."),
       language: optionalText,
+      // Programs in Python write `None` for none.
+      time_range: z.preprocess((sent) => (sent === "None" ? "" : sent), spanOf("day", "week", "month", "year")),
       pageno: z
         .string(pageExpected)
         .regex(/^([1-9]|10)$/, pageExpected)
         .optional(),
     })
-    .transform(({ q, language, pageno = "1" }) => {
+    .transform(({ q, language, time_range, pageno = "1" }, context) => {
       const part = pageOf(Number(pageno));
+      const keyword = withOperators(context, q, { time_range: publishedWithin([time_range], undefined) });
       return {
-        search: { keyword: q, depth: part.depth, ...localeOf(language) },
-        write: (answer) => page(answer, part),
+        search: { keyword, depth: part.depth, ...localeOf(language) },
+        write: (answer) => ({ query: q, ...page(answer, part) }),
       };
     }),
   names: { keyword: "q", depth: "pageno", location: "language" },
@@ -60,7 +75,6 @@ export const searxng: Door = {
 function page(answer: SearchResponseBody, part: Part) {
   const { query, results, totalResultsCount } = answer;
   return {
-    query: query.keyword,
     number_of_results: totalResultsCount,
     results: part.of(organicOf(answer)).map(({ title, url, description }, place) => ({
       url,

@@ -8,13 +8,16 @@ import {
   linksIn,
   localeOf,
   locationIn,
+  notGiven,
   ofType,
   optionalText,
   pageOf,
   panelsOf,
   type Part,
+  publishedWithinTbs,
   requiredKeyword,
   wholeNumberUpTo,
+  withOperators,
 } from "./door.ts";
 
 /** Models fill in `null` for what they do not want to say. */
@@ -35,17 +38,24 @@ export const serper: Door = {
       location: optionalText,
       num: wholeNumberOr(10),
       page: wholeNumberOr(1),
+      tbs: publishedWithinTbs,
+      type: notGiven("news, images or other types", (type) => !type || type === "search"),
     })
     .refine(({ num, page }) => num * page <= depthMax, {
       path: ["page"],
       error: `Expected a page that ends at result ${depthMax} at the latest.`,
     })
-    .transform(({ q, gl, hl, location, num, page }) => {
+    .transform(({ q, gl, hl, location, num, page, tbs }, context) => {
       const part = pageOf(page, num);
       // At Serper `hl` is the language alone: without `gl`, pt-br searches from the United States.
       const { language } = localeOf(hl);
       return {
-        search: { keyword: q, depth: part.depth, language, location: locationIn(location, gl) },
+        search: {
+          keyword: withOperators(context, q, { tbs }),
+          depth: part.depth,
+          language,
+          location: locationIn(location, gl),
+        },
         locationName: location === undefined ? "gl" : "location",
         write: (answer) => ({
           searchParameters: { q, gl, hl, location, num, page, type: "search", engine: answer.query.engine },

@@ -4,12 +4,17 @@ import {
   countUpTo,
   type Door,
   domainList,
+  isoDate,
   localeOf,
   notGiven,
+  notOnSites,
+  onSites,
   optionalText,
   organicOf,
+  publishedWithin,
   requiredKeyword,
-  withinSites,
+  spanOf,
+  withOperators,
 } from "./door.ts";
 
 /** Preferred domains leave the others in. Google has no operator for them. */
@@ -29,17 +34,19 @@ export const tavily: Door = {
       include_domains: domainList,
       include_domains_mode: z.unknown().optional(),
       exclude_domains: domainList,
+      time_range: spanOf("day", "week", "month", "year", "d", "w", "m", "y"),
+      start_date: isoDate,
+      end_date: isoDate,
       include_answer: z.unknown().optional(),
       include_raw_content: notGiven("contents of pages"),
     })
-    .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...sites }, context) => ({
+    .transform(({ query, max_results: part, country, language, include_answer: wantsAnswer, ...filters }, context) => ({
       search: {
-        keyword: withinSites(
-          context,
-          query,
-          ["include_domains", prefersOnly(sites) ? [] : sites.include_domains],
-          ["exclude_domains", sites.exclude_domains],
-        ),
+        keyword: withOperators(context, query, {
+          include_domains: onSites(prefersOnly(filters) ? [] : filters.include_domains),
+          exclude_domains: notOnSites(filters.exclude_domains),
+          time_range: publishedWithin([filters.time_range, filters.start_date], filters.end_date),
+        }),
         depth: part.depth,
         ...localeOf(language),
         ...(country !== undefined && { location: country }),

@@ -164,6 +164,13 @@ const wrong = [
     body: { q: "a", num: 100, page: 2 },
     says: "`page`: Expected a page that ends at result 100",
   },
+  {
+    door: "firecrawl/v2/search",
+    body: { query: "a", categories: ["github"] },
+    says: "`categories`: This door gives no categories.",
+  },
+  { door: "serper/search", body: { q: "a", type: "news" }, says: "`type`: This door gives no news" },
+  { door: "tavily/search", body: { query: "a", time_range: "decade" }, says: "`time_range`: Expected one of day," },
   { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere" }, says: "`country`:" },
   { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere", location: "nowhere" }, says: "`location`:" },
   { door: "serper/search", body: { q: "a", gl: "nowhere" }, says: "`gl`:" },

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { type Door, localeOf, locationIn, pageOf } from "../../../api/doors/door.ts";
 import { firecrawl } from "../../../api/doors/firecrawl.ts";
 import { openwebui } from "../../../api/doors/openwebui.ts";
@@ -93,10 +93,11 @@ test("a door reads no more domains, sources or characters of a place than it acc
 
 test("domains with which a query is too long are refused, and not the query", () => {
   const domains = Array.from({ length: 40 }, (_, at) => `shop-${at}.example`);
-  const message = "Expected fewer domains: with the query they exceed 700 characters.";
+  const message = "Expected less: with the query it exceeds 700 characters.";
   expect(issuesOf({ includeDomains: domains })).toMatchObject([{ path: ["includeDomains"], message }]);
   expect(issuesOf({ excludeDomains: domains })).toMatchObject([{ path: ["excludeDomains"], message }]);
   expect(issuesOf({ includeDomains: domains.slice(0, 25) })).toEqual([]);
+  expect(issuesOf({ query: "a".repeat(690), tbs: "qdr:d" })).toMatchObject([{ path: ["tbs"], message }]);
   expect(issuesOf({ query: "a".repeat(701), includeDomains: domains })).toEqual([]); // The search refuses the query.
 });
 
@@ -116,6 +117,71 @@ test.each([
 ])("at Tavily's door the mode $mode searches for `$keyword`", ({ mode, keyword }) => {
   const domains = { include_domains: ["b.example"], exclude_domains: ["c.example"], include_domains_mode: mode };
   expect(tavily.fields.parse({ query: "a", ...domains }).search).toMatchObject({ keyword });
+});
+
+afterEach(() => void vi.useRealTimers());
+
+const ranges: { name: string; door: Door; sent: object; operators: string }[] = [
+  { name: "SearXNG", door: searxng, sent: { time_range: "year" }, operators: " after:2027-03-02" },
+  { name: "SearXNG", door: searxng, sent: { time_range: "None" }, operators: "" },
+  { name: "SearXNG", door: searxng, sent: { time_range: "" }, operators: "" },
+  { name: "Tavily", door: tavily, sent: { time_range: "w" }, operators: " after:2028-02-23" },
+  { name: "Tavily", door: tavily, sent: { time_range: "week", start_date: null }, operators: " after:2028-02-23" },
+  {
+    name: "Tavily",
+    door: tavily,
+    sent: { time_range: "day", start_date: "2028-01-01", end_date: "2028-03-01" },
+    operators: " after:2028-02-29 before:2028-03-01",
+  },
+  { name: "Perplexity", door: perplexity, sent: { search_recency_filter: "hour" }, operators: " after:2028-02-29" },
+  {
+    name: "Perplexity",
+    door: perplexity,
+    sent: { search_after_date_filter: "3/1/2025", search_before_date_filter: "03/05/2025" },
+    operators: " after:2025-03-01 before:2025-03-05",
+  },
+  { name: "Firecrawl", door: firecrawl, sent: { tbs: "qdr:m" }, operators: " after:2028-01-31" },
+  {
+    name: "Firecrawl",
+    door: firecrawl,
+    sent: { tbs: "cdr:1,cd_min:12/31/2024,cd_max:1/31/2025" },
+    operators: " after:2024-12-31 before:2025-01-31",
+  },
+  { name: "Serper", door: serper, sent: { tbs: "qdr:h" }, operators: " after:2028-02-29" },
+  { name: "Serper", door: serper, sent: { tbs: "qdr:h25,sbd:1" }, operators: " after:2028-02-28" },
+  { name: "Serper", door: serper, sent: { tbs: "qdr:y1000,cd_min:2/30/2026,li:1" }, operators: "" },
+];
+
+test.each(ranges)("the door of $name searches $sent by `$operators`", ({ door, sent, operators }) => {
+  vi.setSystemTime("2028-03-01T00:00:00Z");
+  expect(door.fields.parse({ q: "a", query: "a", format: "json", ...sent }).search.keyword).toBe(`a${operators}`);
+});
+
+test("a range of time is the same search all day long", () => {
+  const searchAt = (time: string) => {
+    vi.setSystemTime(time);
+    return serper.fields.parse({ q: "a", tbs: "qdr:h" }).search;
+  };
+  expect(searchAt("2028-03-01T23:59:59Z")).toEqual(searchAt("2028-03-01T00:00:00Z"));
+});
+
+const unreadable: { door: Door; sent: Record<string, string>; expected: string }[] = [
+  { door: searxng, sent: { time_range: "hour" }, expected: "Expected one of day, week, month, year." },
+  { door: tavily, sent: { time_range: "decade" }, expected: "Expected one of day, week, month, year, d, w, m, y." },
+  { door: tavily, sent: { start_date: "2026-02-29" }, expected: "Expected a date such as 2026-11-29." },
+  { door: tavily, sent: { end_date: "11/29/2026" }, expected: "Expected a date such as 2026-11-29." },
+  { door: perplexity, sent: { search_recency_filter: "d" }, expected: "Expected one of hour, day, week, month, year." },
+  {
+    door: perplexity,
+    sent: { search_after_date_filter: "2026-11-29" },
+    expected: "Expected a date such as 11/29/2026.",
+  },
+  { door: perplexity, sent: { search_before_date_filter: "13/1/26" }, expected: "Expected a date such as 11/29/2026." },
+];
+
+test.each(unreadable)("a range of time that is not readable is refused: $sent", ({ door, sent, expected }) => {
+  const { error } = door.fields.safeParse({ q: "a", query: "a", format: "json", ...sent });
+  expect(error?.issues).toMatchObject([{ path: Object.keys(sent), message: expected }]);
 });
 
 test("Firecrawl's door returns ten results to a client that sends no `limit`", () => {

@@ -121,9 +121,19 @@ test("its configuration names a category, an engine and languages, and costs not
   expect((await service.ledgerOf(organizationId)).map(({ kind }) => kind)).toEqual(["grant"]);
 });
 
+test("the answer has the client's query, without the operators of a range of time", async () => {
+  const { body } = await ask({ q: "tea", time_range: "day" });
+  expect(body.query).toBe("tea");
+});
+
 const wrong = [
   { name: "no keyword", fields: {}, says: "`q`: This field is required." },
   { name: "a blank keyword", fields: { q: " " }, says: "`q`: Expected at least one visible character." },
+  {
+    name: "no keyword but a range of time",
+    fields: { q: " ", time_range: "day" },
+    says: "`q`: Expected at least one visible character.",
+  },
   { name: "another format", fields: { q: "a", format: "html" }, says: "`format`: Expected json" },
   { name: "a page that is too far", fields: { q: "a", pageno: "11" }, says: "`pageno`: Expected a page from 1 to 10." },
   { name: "an unknown language", fields: { q: "a", language: "klingonese" }, says: "`language`:" },
