@@ -119,7 +119,7 @@ const routeOf = (name: DoorName, path: string) => `/${name}${path}`;
 /** @throws {CallerError} `not_found` or `method_not_allowed` */
 function requireRoute({ name, path, door }: Entrance & { door: Door }, request: Request, response: Response): void {
   const methods = Object.hasOwn(door.paths, path) ? door.paths[path] : undefined;
-  if (!methods) throw new CallerError("not_found");
+  if (!methods) throw new CallerError("not_found", { paths: Object.keys(door.paths) });
   // The objectives count every route of a door as a search.
   if (!door.about?.[path]) requestScopeOf(response).route = routeOf(name, path);
   if (methods.includes(request.method)) return;

@@ -51,6 +51,8 @@ const texts = {
     monthly_limit: limitTexts("The organization's monthly"),
     token_limit: limitTexts("The token's", " for a {period}"),
   },
+  // At a door.
+  not_found: { "": "There is no such path. Expected {paths}." },
   rate_limited: {
     window: "The rate window of {limit} requests in {windowSeconds} s is full. Retry in {retryAfterMs}.",
     concurrency: "As many searches are in flight as the organization's plan allows: {limit}. Retry when one has ended.",

@@ -178,6 +178,19 @@ const wrong = [
   { door: "serper/search", body: [{ q: "a" }], says: "Expected a JSON object as the body." },
 ];
 
+test.each([
+  { path: "tavily/extract", has: 'Expected "/search".' },
+  { path: "serper/news", has: 'Expected "/search".' },
+  { path: "firecrawl/v2/scrape", has: 'Expected "/v1/search" or "/v2/search".' },
+  { path: "openwebui/search", has: 'Expected "/".' },
+])("$path is refused with the paths that the door has", async ({ path, has }) => {
+  const answer = await service.send(`/${path}`, { method: "POST", headers: bearer(payer.token) });
+  expect({ status: answer.status, text: answer.text.replaceAll("\\", "") }).toEqual({
+    status: 404,
+    text: expect.stringContaining(`There is no such path. ${has}`),
+  });
+});
+
 test.each(wrong)(
   "$door refuses $body in the client's words, before anything is charged",
   async ({ door, body, says }) => {

@@ -163,7 +163,12 @@ test("a refused search says why in the reason phrase, which is all that some cli
 test("another path of the door is not found, and another method not allowed, in the door's form", async () => {
   const headers = { "x-api-key": payer.token };
   const unknown = await service.send("/searxng/preferences", { headers });
-  expect({ status: unknown.status, code: unknown.body.code }).toEqual({ status: 404, code: "not_found" });
+  expect({ status: unknown.status, ...unknown.body }).toMatchObject({
+    status: 404,
+    code: "not_found",
+    error: 'There is no such path. Expected "/search", "/" or "/config".',
+    details: { paths: ["/search", "/", "/config"] },
+  });
   const deleted = await service.send("/searxng/search?q=a", { method: "DELETE", headers });
   expect({ status: deleted.status, code: deleted.body.code }).toEqual({ status: 405, code: "method_not_allowed" });
   expect(deleted.headers.get("allow")).toBe("GET, POST");
