@@ -140,13 +140,9 @@ export const doorClients: DoorClient[] = [
     fields: { pageno: "1", safesearch: "1", language: "en-US", time_range: "", theme: "simple", image_proxy: "0" },
     headers: { accept: "text/html", "accept-language": "en-US,en;q=0.5" },
   }),
-  asksSearxng("Vane, for SearXNG (src/lib/searxng.ts at 3098622)", { fields: { engines: "reddit" } }),
   asksSearxng("AnythingLLM, for SearXNG at the root (server/utils/agents/aibitat/plugins/web-browsing.js at 0a0354a)", {
     path: "",
     headers: { "content-type": "application/json" },
-  }),
-  asksSearxng("GPT Researcher, for SearXNG (gpt_researcher/retrievers/searx/searx.py at 0573a6d)", {
-    headers: { accept: "application/json" },
   }),
   asksSearxng(
     "Firecrawl, for SearXNG (apps/api/src/search/v2/searxng.ts at 4065b8b)",
@@ -182,20 +178,6 @@ export const doorClients: DoorClient[] = [
       const query = new URLSearchParams({ q, format: "json", language: "de" }).toString();
       const headers = { ...bearer(token), "content-type": "application/json" };
       return (await send(`${api}/searxng/search?${query}`, { headers })).results.map(ofSearxng);
-    },
-  },
-  {
-    client: "OpenClaw, for SearXNG (extensions/searxng/src/searxng-client.ts at 2b18640)",
-    inAddress: true,
-    search: async ({ api, q, token }) => {
-      const query = new URLSearchParams({ q, format: "json", results_per_page: "5", language: "en" }).toString();
-      const url = `${api}/searxng/k/${token}/search?${query}`;
-      const { results } = await send(url, { headers: { accept: "application/json" } });
-      return results.map(({ title = "", url: link = "", description = "" }: Row) => ({
-        title,
-        url: link,
-        text: description,
-      }));
     },
   },
   {
