@@ -73,6 +73,7 @@ const asksSearxng = (
 
 const ofTavily = ({ title = "", url = "", content = "" }: Row): Found => ({ title, url, text: content });
 const ofSearxng = ofTavily;
+const ofSerper = ({ title = "", link = "", snippet = "" }: Row): Found => ({ title, url: link, text: snippet });
 
 async function callLangchain(tool: SearxngSearch, q: string): Promise<Found[]> {
   const text = await tool.invoke(q);
@@ -210,6 +211,13 @@ export const doorClients: DoorClient[] = [
     },
   },
   {
+    client: "LiteLLM, for Tavily (litellm/llms/tavily/search/transformation.py at 030e757)",
+    search: async ({ api, q, token }) => {
+      const body = { query: q, max_results: 5, country: "us", topic: "news", time_range: "week" };
+      return (await send(`${api}/tavily/search`, json(bearer(token), body))).results.map(ofTavily);
+    },
+  },
+  {
     client: "Hermes Agent, for Tavily (plugins/web/tavily/provider.py at 00697a7)",
     shows: "code",
     inAddress: true,
@@ -254,7 +262,14 @@ export const doorClients: DoorClient[] = [
     shows: "code",
     search: async ({ api, q, token }) => {
       const rows: Row[] = await send(`${api}/openwebui`, json(bearer(token), { query: q, count: 3 }), ofRequests);
-      return rows.map(({ title = "", link = "", snippet = "" }) => ({ title, url: link, text: snippet }));
+      return rows.map(ofSerper);
+    },
+  },
+  {
+    client: "LiteLLM, for Serper (litellm/llms/serper/search/transformation.py at 165fd0f)",
+    search: async ({ api, q, token }) => {
+      const body = { q, num: 10, gl: "us", autocorrect: true, tbs: "qdr:w" };
+      return (await send(`${api}/serper/search`, json({ "x-api-key": token }, body))).organic.map(ofSerper);
     },
   },
   {
@@ -262,7 +277,7 @@ export const doorClients: DoorClient[] = [
     shows: "code",
     search: async ({ api, q, token }) => {
       const { organic } = await send(`${api}/serper/search`, json({ "x-api-key": token }, { q, num: 10 }), ofRequests);
-      return organic.map(({ title = "", link = "", snippet = "" }: Row) => ({ title, url: link, text: snippet }));
+      return organic.map(ofSerper);
     },
   },
 ];

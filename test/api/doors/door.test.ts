@@ -91,6 +91,12 @@ test("a door reads no more domains, sources or characters of a place than it acc
   expect(locationIn("London".padEnd(256, "n"), "uk")).not.toContain("uk");
 });
 
+test("Firecrawl's door takes `scrapeOptions` that ask for nothing, and refuses formats of pages", () => {
+  for (const scrapeOptions of [{}, { formats: [] }, null]) expect(issuesOf({ scrapeOptions })).toEqual([]);
+  const message = "This door gives no contents of pages.";
+  expect(issuesOf({ scrapeOptions: { formats: ["markdown"] } })).toMatchObject([{ message }]);
+});
+
 test("domains with which a query is too long are refused, and not the query", () => {
   const domains = Array.from({ length: 40 }, (_, at) => `shop-${at}.example`);
   const message = "Expected less: with the query it exceeds 700 characters.";
