@@ -1,10 +1,13 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
+import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
 import { listen } from "../harness/stubs/listen.ts";
 
 /** What the Python client promises apart from its repeats, which the conformance tests cover. */
@@ -13,10 +16,10 @@ const runMsMax = 120_000;
 const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
 
 /** Runs a program, and kills it in the end if it does not end by itself. */
-const runPython = (...args: string[]) =>
+const runPython = (args: string[], environment: Record<string, string> = {}) =>
   promisify(execFile)(pythonPath, ["-B", "-c", ...args], {
     timeout: runMsMax,
-    env: { ...process.env, PYTHONPATH: source },
+    env: { ...process.env, PYTHONPATH: source, ...environment },
   });
 
 /** Serves until the test ends. @returns the address. */
@@ -55,7 +58,7 @@ test.skipIf(withoutPython !== "")(
     const url = await serve((_, response) => {
       if (held.push(response) === 2) areHeld();
     });
-    const running = runPython(cancelling, url);
+    const running = runPython([cancelling, url]);
     await twoHeld;
     const closed = held.map((response) => once(response, "close"));
     running.child.stdin?.end("stop\n");
@@ -86,8 +89,35 @@ test.skipIf(withoutPython !== "")(
   `where the first address of a host does not answer, the first attempt uses the next one${withoutPython}`,
   async () => {
     const url = await serve((_, response) => void response.end('{"results":[]}'));
-    const { stdout } = await runPython(fallingBack, url);
+    const { stdout } = await runPython([fallingBack, url]);
     expect(stdout).toBe("1\n");
+  },
+);
+
+const overTls = `
+import pickle, ssl, sys
+from serpmill import Serpmill
+
+read, reads = ssl.SSLContext.load_default_certs, []
+ssl.SSLContext.load_default_certs = lambda *given: (reads.append(given), read(*given))
+client = Serpmill("smk_a", sys.argv[1])
+for _ in range(10):
+    client.search({"keyword": "a"})
+print(len(reads), pickle.loads(pickle.dumps(client)).search({"keyword": "a"}))
+`;
+
+test.skipIf(withoutPython !== "")(
+  `ten searches over HTTPS read the system's certificates once, and the client can be pickled${withoutPython}`,
+  async () => {
+    const folder = await GuardedFolder.create("serpmill-python-");
+    onTestFinished(() => folder.remove());
+    const { port } = new URL(await serve((_, response) => void response.end('{"results":[]}')));
+    const authority = await createAuthority(folder.path);
+    const secure = await startBehindTls(authority, { host: "127.0.0.1", port: Number(port) }, false);
+    onTestFinished(secure.stop);
+    const trusted = { SSL_CERT_FILE: join(folder.path, "ca.crt") };
+    const { stdout } = await runPython([overTls, `https://localhost:${secure.port}`], trusted);
+    expect(stdout).toBe("1 {'results': []}\n");
   },
 );
 
@@ -109,7 +139,7 @@ test.skipIf(withoutPython !== "")(
       requests += 1;
       response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
     });
-    const { stdout } = await runPython(many, url);
+    const { stdout } = await runPython([many, url]);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
       "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",
@@ -155,7 +185,7 @@ test.skipIf(withoutPython !== "").each(["source", "key"])(
       response.end();
       void first.then((held) => held.end('{"results":[]}'));
     });
-    const { stdout } = await runPython(failing, url, from);
+    const { stdout } = await runPython([failing, url, from]);
     expect(stdout).toBe("0 True\nlost the list\n");
   },
 );
@@ -183,7 +213,7 @@ test.skipIf(withoutPython !== "")(
       held[0]?.writeHead(200, { ratelimit: '"default";r=0;t=3600' }).end('{"results":[]}');
       setTimeout(() => response.writeHead(401).end(refusal), 300);
     });
-    const { stdout } = await runPython(stopping, url);
+    const { stdout } = await runPython([stopping, url]);
     const [first, second, raised, ...rest] = stdout.trimEnd().split("\n");
     expect(new Set([first, second])).toEqual(new Set(["answered", "unauthenticated"]));
     expect([raised, rest, held.length]).toEqual(["unauthenticated", [], 2]);
@@ -221,7 +251,7 @@ for attempt in (
 test.skipIf(withoutPython !== "")(
   `what no request can carry is refused at once, and what was not sent is not charged${withoutPython}`,
   async () => {
-    const { stdout } = await runPython(refused);
+    const { stdout } = await runPython([refused]);
     expect(stdout.trimEnd().split("\n")).toEqual([
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
@@ -247,6 +277,6 @@ except SerpmillError as error:
 
 test.skipIf(withoutPython !== "")(`a malformed answer is a lost reply with its key${withoutPython}`, async () => {
   const url = await serve((_, response) => response.end("[".repeat(100_000)));
-  const { stdout } = await runPython(malformed, url);
+  const { stdout } = await runPython([malformed, url]);
   expect(stdout).toBe("lost_reply True mine\n");
 });

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import random
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -21,6 +22,20 @@ _attempt_s_max = 35.0
 _connect_s_max = 5.0
 _pause_s_min = 0.5
 _pause_s_max = 8.0
+
+
+class Api:
+    """Where a client sends its calls."""
+
+    def __init__(self, base_url: str, token: str) -> None:
+        self.base_url = base_url
+        self.token = token
+        # To read the system's certificates takes tens of milliseconds of CPU time, so all calls share them.
+        self.tls = _tls_context() if urlsplit(base_url).scheme == "https" else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """So that a client can enter a process of a pool. A TLS context cannot."""
+        return Api, (self.base_url, self.token)
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ class Cancellation:
                 _shut(sock)
 
 
-def send(base_url: str, token: str, call: Call, cancellation: Cancellation) -> Reply[Any]:
+def send(api: Api, call: Call, cancellation: Cancellation) -> Reply[Any]:
     """Sends a call until it is answered.
 
     It is repeated under the same key while a repeat can help and the deadline allows it. Once an answer may have been
@@ -69,7 +84,7 @@ def send(base_url: str, token: str, call: Call, cancellation: Cancellation) -> R
     while True:
         attempts += 1
         try:
-            reply = _attempt(base_url, token, call, cancellation, ends_at)
+            reply = _attempt(api, call, cancellation, ends_at)
             reply.idempotency_key, reply.attempts = call.idempotency_key, attempts
             return reply
         except SerpmillError as error:
@@ -84,11 +99,11 @@ def send(base_url: str, token: str, call: Call, cancellation: Cancellation) -> R
         cancellation.event.wait(pause_s)
 
 
-def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, ends_at: float) -> Reply[Any]:
+def _attempt(api: Api, call: Call, cancellation: Cancellation, ends_at: float) -> Reply[Any]:
     if cancellation.event.is_set():
         raise _aborted(may_be_charged=False)  # What was not sent is not charged.
     left_s = max(0.001, min(_attempt_s_max, ends_at - time.monotonic()))
-    connection = _connection_to(base_url, min(left_s, _connect_s_max))
+    connection = _connection_to(api, min(left_s, _connect_s_max))
     sock: socket.socket | None = None
     was_sent = False
     late = threading.Event()
@@ -108,11 +123,11 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         if late.is_set():
             raise TimeoutError
         connection.sock.settimeout(left_s)
-        url = base_url + call.path
+        url = api.base_url + call.path
         was_sent = True
         # The API answers before it has read a body that is too large, and closes the connection.
         with suppress(BrokenPipeError, ConnectionResetError):
-            connection.request(call.method, urlsplit(url).path, call.body, _headers(token, call))
+            connection.request(call.method, urlsplit(url).path, call.body, _headers(api.token, call))
         response = connection.getresponse()
         headers = {name.lower(): value for name, value in response.getheaders()}
         body = response.read()
@@ -131,10 +146,19 @@ def _attempt(base_url: str, token: str, call: Call, cancellation: Cancellation, 
         connection.close()
 
 
-def _connection_to(base_url: str, timeout_s: float) -> http.client.HTTPConnection:
-    address = urlsplit(base_url)
-    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    return kind(address.hostname or "", address.port, timeout=timeout_s)
+def _connection_to(api: Api, timeout_s: float) -> http.client.HTTPConnection:
+    address = urlsplit(api.base_url)
+    host, port = address.hostname or "", address.port
+    if api.tls is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=api.tls)
+
+
+def _tls_context() -> ssl.SSLContext:
+    """As `http.client` makes one for each connection that has none."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _headers(token: str, call: Call) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, overload
 from urllib.parse import urlsplit
 
-from .call import Call, Cancellation, send
+from .call import Api, Call, Cancellation, send
 from .options import CallOptions, SearchOptions, Unpack
 from .reply import Reply
 from .schema import CompactSearchAnswer, CompactSearchRequest, SearchAnswer, SearchRequest, Usage
@@ -47,8 +47,7 @@ class Serpmill:
         if not _is_address(base_url):
             # What was given instead may be a secret.
             raise ValueError("Expected the API's address, https://…, in `base_url` or SERPMILL_URL.")
-        self._token = token
-        self._base_url = base_url.rstrip("/")
+        self._api = Api(base_url.rstrip("/"), token)
         self._deadline_s = deadline_s
         self._max_retries = max_retries
         self._limits(None, None)
@@ -97,7 +96,7 @@ class Serpmill:
             raise ValueError(f"Expected 1 to 255 visible ASCII characters as `idempotency_key`. Got {key!r}.")
         body = json.dumps(request).encode()
         call = Call("POST", "/v1/serp/search", "results", deadline_s, max_retries, body, key)
-        return send(self._base_url, self._token, call, cancellation or Cancellation())
+        return send(self._api, call, cancellation or Cancellation())
 
     def usage(self, *, cancellation: Cancellation | None = None, **options: Unpack[CallOptions]) -> Usage:
         """Reads the available credit, the plan and the limits. It costs nothing. Raises SerpmillError."""
@@ -112,7 +111,7 @@ class Serpmill:
     ) -> Reply[Usage]:
         """The same, with headers and the number of attempts."""
         call = Call("GET", "/v1/usage", "creditBalanceMils", *self._limits(deadline_s, max_retries))
-        return send(self._base_url, self._token, call, cancellation or Cancellation())
+        return send(self._api, call, cancellation or Cancellation())
 
     @overload
     def search_many(
