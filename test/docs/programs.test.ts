@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
+import type { SearchAnswer } from "../../clients/typescript/src/serpmill.ts";
 import { packTypescript } from "../harness/clients/packed-typescript.ts";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
 import { compileCache } from "../harness/processes/compile-cache.ts";
@@ -83,17 +84,64 @@ test.concurrent.each(runnable)("the program at $place says why it has no credit"
   expect(stdout + stderr).toMatch(/out_of_credits|OutOfCreditsError|\/billing/);
 });
 
+const rankCheck = (): Program => {
+  const check = programs.find(({ text }) => text.includes("ranks-{day}"));
+  if (!check) throw new Error("docs/recipes.md has no rank check");
+  return check;
+};
+
 test.skipIf(withoutPython !== "")(
-  `the rank check of a day pays for each keyword once, however often it runs${withoutPython}`,
+  `the rank check of a day pays for each keyword once, however often it runs, and for each domain${withoutPython}`,
   async () => {
     const { token, organizationId } = await service.organization();
-    const check = programs.find(({ text }) => text.includes("ranks-{day}"));
-    if (!check) throw new Error("docs/recipes.md has no rank check");
+    const check = rankCheck();
     const { stdout } = await run(check, token);
     const again = await run(check, token);
     expect(again.stdout.split("\n").toSorted()).toEqual(stdout.split("\n").toSorted());
-    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d,best coffee beans,\d+\r?$/m);
+    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d,harbour-almanac\.example,best coffee beans,\d+\r?$/m);
     expect(await chargesOf(organizationId)).toBe(2);
+
+    const other = await run({ ...check, text: check.text.replace("harbour-almanac", "amber-chronicle") }, token);
+    expect(other.stdout).not.toMatch(/idempotency|bad_request/);
+    expect(await chargesOf(organizationId)).toBe(4);
+  },
+);
+
+test.skipIf(withoutPython !== "")(`the rank check counts no ad of the domain${withoutPython}`, async () => {
+  const { token } = await service.organization();
+  const advertiser = "indigo-chronicle.example";
+  const query = { keyword: "best coffee beans", depth: 30, targetDomain: advertiser };
+  const { results } = (await service.search(token, query)).body as SearchAnswer;
+  const rankOf = (type: string) => results.find((result) => result.type === type)?.rank ?? 0;
+  expect(rankOf("organic")).toBeGreaterThan(rankOf("paid"));
+
+  const check = rankCheck();
+  const { stdout } = await run({ ...check, text: check.text.replace("harbour-almanac.example", advertiser) }, token);
+  expect(stdout).toMatch(new RegExp(`,best coffee beans,${rankOf("organic")}\\r?$`, "m"));
+});
+
+test.skipIf(withoutPython !== "")(
+  `cron needs nothing but its line and the files that it names to start the rank check${withoutPython}`,
+  async () => {
+    const { token } = await service.organization();
+    const [line = ""] = pages.flatMap(({ blocks }) =>
+      blocks.flatMap(({ info, text }) => (info === "crontab" ? [text] : [])),
+    );
+    const ranks = join(packed.folder, "ranks");
+    await mkdir(join(ranks, ".venv/bin"), { recursive: true });
+    await symlink(pythonPath, join(ranks, ".venv/bin/python"));
+    await symlink(join(checkout, "clients/python/src/serpmill"), join(ranks, "serpmill"));
+    const settings = { SERPMILL_TOKEN: token, SERPMILL_URL: service.apis[0]?.url, PYTHONDONTWRITEBYTECODE: "1" };
+    await writeFile(
+      join(ranks, ".env"),
+      Object.entries(settings)
+        .map(([name, value]) => `${name}=${value}\n`)
+        .join(""),
+    );
+    await writeFile(join(ranks, "ranks.py"), rankCheck().text);
+    const [command = ""] = /(?<=^(?:\S+ ){5}).*/.exec(line) ?? [];
+    await promisify(execFile)("/bin/sh", ["-c", command], { cwd: packed.folder, env: {}, timeout: programMsMax });
+    expect(await readFile(join(ranks, "ranks.csv"), "utf8")).toMatch(/best coffee beans,\d+/);
   },
 );
 
