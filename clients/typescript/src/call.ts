@@ -136,13 +136,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-const classes: Record<
-  ApiError["code"] | "lost_reply" | "unexpected_reply" | "aborted",
-  new (
-    failure: errors.Failure,
-    sent: errors.Sent,
-  ) => errors.SerpmillError
-> = {
+const classes = {
   bad_request: errors.BadRequestError,
   query_rejected: errors.QueryRejectedError,
   unauthenticated: errors.UnauthenticatedError,
@@ -157,11 +151,17 @@ const classes: Record<
   lost_reply: errors.LostReplyError,
   unexpected_reply: errors.UnexpectedReplyError,
   aborted: errors.AbortedError,
-};
+} satisfies Record<ApiError["code"] | "lost_reply" | "unexpected_reply" | "aborted", typeof errors.SerpmillError>;
+
+/**
+ * The errors of all codes that this client knows: a `switch` on `code` narrows `details`. It needs a `default`, because a newer
+ * API may add codes.
+ */
+export type CodedError = InstanceType<(typeof classes)[keyof typeof classes]>;
 
 /** The error of a failed call, of the class of its code. A code that a newer API added gets the base class. */
 function errorOf(failure: errors.Failure, sent: errors.Sent): errors.SerpmillError {
   const Class =
-    new Map<string, (typeof classes)["aborted"]>(Object.entries(classes)).get(failure.code) ?? errors.SerpmillError;
+    new Map<string, typeof errors.SerpmillError>(Object.entries(classes)).get(failure.code) ?? errors.SerpmillError;
   return new Class(failure, sent);
 }

@@ -1,5 +1,5 @@
 import type { PendingAnswer, SearchRequest } from "./answers.ts";
-import { pause } from "./call.ts";
+import { type CodedError, pause } from "./call.ts";
 import { SerpmillError } from "./errors.ts";
 import type { CallOptions } from "./serpmill.ts";
 
@@ -15,7 +15,7 @@ export interface ManyOptions extends Omit<CallOptions, "idempotencyKey"> {
 
 type Ended<Answer> = { request: SearchRequest; index: number } & (
   | { answer: Answer; error?: never }
-  | { error: SerpmillError; answer?: never }
+  | { error: CodedError; answer?: never }
 );
 
 /** The next search with its key; no request after the last one. */
@@ -49,7 +49,8 @@ export async function* searchMany<Answer>(
       window.read(reply.headers, index + 1);
       return { request, index, answer: reply.data };
     } catch (error) {
-      if (error instanceof SerpmillError) return { request, index, error };
+      // A code that a newer API added is not in the type, whose comment says so.
+      if (error instanceof SerpmillError) return { request, index, error: error as CodedError };
       return { failure: error, index };
     }
   };

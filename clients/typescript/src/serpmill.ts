@@ -1,10 +1,10 @@
 import type { CompactSearchAnswer, PendingAnswer, SearchAnswer, SearchRequest, Usage } from "./answers.ts";
-import { type Call, type Connection, send } from "./call.ts";
+import { type Call, type CodedError, type Connection, send } from "./call.ts";
 import { type ManyOptions, type ManyOutcome, searchMany } from "./search-many.ts";
 
 export type * from "./answers.ts";
 export * from "./errors.ts";
-export type { ManyOptions, ManyOutcome };
+export type { CodedError, ManyOptions, ManyOutcome };
 
 const deadlineMsDefault = 90_000; // Two whole searches, and a third that only fetches what they paid.
 const deadlineMsMax = 12 * 3_600_000; // Far within the 24 hours for which the API keeps a paid answer under its key.
