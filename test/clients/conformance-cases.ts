@@ -52,6 +52,7 @@ export const cases = z
           mayBeCharged: z.boolean().optional(),
           fetch: z.boolean().default(false),
           pauseMsMin: z.int().default(0),
+          lastPauseMsMin: z.int().default(0),
         }),
       }),
     ),
@@ -128,7 +129,7 @@ async function runTogether(service: Service, driver: readonly string[], clockJum
 export async function endOf(service: Service, one: Case, ended: Ended | undefined) {
   if (!ended) throw new Error("the case was not run");
   const { outcome: told, arrivals, organizationId } = ended;
-  const { requests, error, isReplay, mayBeCharged, fetch, pauseMsMin } = one.expect;
+  const { requests, error, isReplay, mayBeCharged, fetch, pauseMsMin, lastPauseMsMin } = one.expect;
   expect(told).toMatchObject({
     answers: error === undefined ? one.count : 0,
     ...(isReplay !== undefined && { isReplay }),
@@ -141,6 +142,8 @@ export async function endOf(service: Service, one: Case, ended: Ended | undefine
   expect(told.key ?? keys[0]).toBe(keys[0]);
   const [first = 0, second = Infinity] = arrivals.map(({ atMs }) => atMs);
   expect(second - first).toBeGreaterThanOrEqual(pauseMsMin);
+  const [previous = 0, last = Infinity] = arrivals.slice(-2).map(({ atMs }) => atMs);
+  expect(last - previous).toBeGreaterThanOrEqual(lastPauseMsMin);
   const { deadlineMs = deadlineMsDefault } = one.options;
   expect(arrivals.filter(({ atMs }) => atMs - first > deadlineMs + arrivalMsMax)).toEqual([]);
 

@@ -32,7 +32,8 @@ export interface Call {
 
 /**
  * Sends a call until it is answered. It is repeated under the same key while a repeat can help and the deadline allows it. Once
- * an answer may have been charged and lost, only the deadline ends the repeats, because each of them can fetch it.
+ * an answer may have been charged and lost, only the deadline ends the repeats, because each of them can fetch it. So does it
+ * while other searches of the organization take all its slots.
  * @throws {SerpmillError}
  */
 export async function send<Answer>(connection: Connection, call: Call): Promise<Reply<Answer>> {
@@ -40,6 +41,7 @@ export async function send<Answer>(connection: Connection, call: Call): Promise<
   // This clock never jumps.
   const endsAtMs = performance.now() + call.deadlineMs;
   let mayBeCharged = false;
+  let failures = 0;
   for (let attempts = 1; ; attempts += 1) {
     // What was not sent is not charged.
     const attempted = signal?.aborted
@@ -48,7 +50,8 @@ export async function send<Answer>(connection: Connection, call: Call): Promise<
     if ("data" in attempted) return { ...attempted, idempotencyKey, attempts };
     mayBeCharged ||= attempted.mayBeCharged && idempotencyKey !== undefined;
     const error = errorOf({ ...attempted, mayBeCharged }, { idempotencyKey, attempts });
-    const mayRepeat = attempted.canRepeat && (attempts <= maxRetries || (mayBeCharged && maxRetries > 0));
+    failures += waitsForOwnSearches(error) ? 0 : 1;
+    const mayRepeat = attempted.canRepeat && maxRetries > 0 && (mayBeCharged || failures <= maxRetries);
     const pauseMs = pauseMsOf(attempts, attempted.retryAfterMs);
     if (!mayRepeat || performance.now() + pauseMs >= endsAtMs) throw error;
     await pause(pauseMs, signal);
@@ -116,10 +119,17 @@ function describe(error: unknown): string {
   return `${error.message}${code}${error.cause === undefined ? "" : `: ${describe(error.cause)}`}`;
 }
 
-/** With jitter, so that callers that failed together do not come back together. */
-function pauseMsOf(attempts: number, retryAfterMs: number | undefined): number {
-  if (retryAfterMs !== undefined) return retryAfterMs + Math.random() * pauseMsMin;
-  return Math.min(pauseMsMin * 2 ** (attempts - 1), pauseMsMax) * (0.5 + Math.random() / 2);
+/** A refusal that is never charged and takes nothing of the rate window. Another job of the organization may cause many of them. */
+const waitsForOwnSearches = ({ code, details }: errors.SerpmillError) =>
+  code === "rate_limited" && "reason" in details && details.reason === "concurrency";
+
+/**
+ * With jitter, so that callers that failed together do not come back together. Also with a `Retry-After` it grows: the API refuses
+ * an organization that it had to refuse too often.
+ */
+function pauseMsOf(attempts: number, retryAfterMs = 0): number {
+  const grownMs = Math.min(pauseMsMin * 2 ** (attempts - 1), pauseMsMax) * (0.5 + Math.random() / 2);
+  return Math.max(grownMs, retryAfterMs + Math.random() * pauseMsMin);
 }
 
 /** Resolves after the time, or when the signal is aborted. */

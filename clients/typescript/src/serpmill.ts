@@ -18,8 +18,8 @@ export interface SerpmillOptions {
   /** The most time for one call with its repeats; 90,000 by default, at most 12 hours. */
   deadlineMs?: number;
   /**
-   * How often a call is repeated that was certainly not charged; 4 by default. A search that may have been charged is repeated
-   * until the deadline. 0: no call is ever repeated.
+   * How often a call is repeated that was certainly not charged; 4 by default. A search that may have been charged, or waits
+   * for others of the organization, is repeated until the deadline. 0: no call is ever repeated.
    */
   maxRetries?: number;
   /** Used in place of the global `fetch`. */

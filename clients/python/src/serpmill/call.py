@@ -76,11 +76,12 @@ def send(api: Api, call: Call, cancellation: Cancellation) -> Reply[Any]:
     """Sends a call until it is answered.
 
     It is repeated under the same key while a repeat can help and the deadline allows it. Once an answer may have been
-    charged and lost, only the deadline ends the repeats, because each of them can fetch it. Raises SerpmillError.
+    charged and lost, only the deadline ends the repeats, because each of them can fetch it. So does it while other searches
+    of the organization take all its slots. Raises SerpmillError.
     """
     ends_at = time.monotonic() + call.deadline_s  # This clock never jumps.
     may_be_charged = False
-    attempts = 0
+    attempts = failures = 0
     while True:
         attempts += 1
         try:
@@ -90,9 +91,8 @@ def send(api: Api, call: Call, cancellation: Cancellation) -> Reply[Any]:
         except SerpmillError as error:
             may_be_charged = may_be_charged or (error.may_be_charged and call.idempotency_key is not None)
             error.may_be_charged, error.idempotency_key, error.attempts = may_be_charged, call.idempotency_key, attempts
-            may_repeat = error.can_repeat and (
-                attempts <= call.max_retries or (may_be_charged and call.max_retries > 0)
-            )
+            failures += 0 if _waits_for_own_searches(error) else 1
+            may_repeat = error.can_repeat and call.max_retries > 0 and (may_be_charged or failures <= call.max_retries)
             pause_s = _pause_s(attempts, error.retry_after_s)
             if not may_repeat or time.monotonic() + pause_s >= ends_at:
                 raise
@@ -185,8 +185,13 @@ def _aborted(may_be_charged: bool) -> SerpmillError:
     return error_of("aborted", message, may_be_charged=may_be_charged, can_repeat=False)
 
 
+def _waits_for_own_searches(error: SerpmillError) -> bool:
+    """A refusal that is never charged and takes nothing of the rate window. Another job of the organization may cause many."""
+    return error.code == "rate_limited" and error.details.get("reason") == "concurrency"
+
+
 def _pause_s(attempts: int, retry_after_s: float | None) -> float:
-    """With jitter, so that callers that failed together do not come back together."""
-    if retry_after_s is not None:
-        return retry_after_s + random.random() * _pause_s_min
-    return min(_pause_s_min * 2 ** min(attempts - 1, 10), _pause_s_max) * (0.5 + random.random() / 2)
+    """With jitter, so that callers that failed together do not come back together. Also with a `Retry-After` it grows: the API
+    refuses an organization that it had to refuse too often."""
+    grown_s: float = min(_pause_s_min * 2.0 ** min(attempts - 1, 10), _pause_s_max) * (0.5 + random.random() / 2)
+    return max(grown_s, (retry_after_s or 0.0) + random.random() * _pause_s_min)

@@ -27,8 +27,8 @@ class Serpmill:
 
     token, base_url: `SERPMILL_TOKEN` and `SERPMILL_URL` of the environment by default.
     deadline_s: the most time for one call with its repeats, in seconds; at most 12 hours.
-    max_retries: how often a call is repeated that was certainly not charged. A search that may have been charged is
-        repeated until the deadline. 0: no call is ever repeated.
+    max_retries: how often a call is repeated that was certainly not charged. A search that may have been charged,
+        or waits for others of the organization, is repeated until the deadline. 0: no call is ever repeated.
     Raises ValueError if token or address are missing or not valid.
     """
 
