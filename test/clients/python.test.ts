@@ -234,6 +234,8 @@ for attempt in (
     lambda: Serpmill("smk_a", "http://a.example:99999"),
     lambda: Serpmill("smk_a", "http://a.example/a path"),
     lambda: Serpmill("smk_a", "http://a..example"),
+    lambda: Serpmill("smk_a", ""),
+    lambda: Serpmill("", "http://a.example"),
     lambda: client.search({"keyword": "a"}, idempotency_key="two words"),
     lambda: client.search({"keyword": "a"}, idempotency_key=""),
     lambda: client.search_many([], in_flight_max=0),
@@ -251,12 +253,15 @@ for attempt in (
 test.skipIf(withoutPython !== "")(
   `what no request can carry is refused at once, and what was not sent is not charged${withoutPython}`,
   async () => {
-    const { stdout } = await runPython([refused]);
+    // What the environment has does not replace an empty value that a program gives.
+    const { stdout } = await runPython([refused], { SERPMILL_TOKEN: "smk_b", SERPMILL_URL: "http://b.example" });
     expect(stdout.trimEnd().split("\n")).toEqual([
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
       "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
+      "Expected the API's address, https://…, in `base_url` or SERPMILL_URL.",
+      "Expected a token in `token` or SERPMILL_TOKEN.",
       "Got 'two words'.",
       "Got ''.",
       "Got 0.",

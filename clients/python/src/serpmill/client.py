@@ -39,9 +39,9 @@ class Serpmill:
         deadline_s: float = _deadline_s_default,
         max_retries: int = _max_retries_default,
     ) -> None:
-        token = token or os.environ.get("SERPMILL_TOKEN", "")
+        token = os.environ.get("SERPMILL_TOKEN", "") if token is None else token
         # A file of settings may end its lines with CRLF.
-        base_url = (base_url or os.environ.get("SERPMILL_URL", "")).strip()
+        base_url = (os.environ.get("SERPMILL_URL", "") if base_url is None else base_url).strip()
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
         if not _is_address(base_url):
