@@ -19,6 +19,8 @@ from .search_many import AnyRequest, Ended, Outcome
 class AsyncSerpmill:
     """The same client for asyncio. Each call runs in a thread. A task that is cancelled ends its call.
 
+    A search that was sent goes on nevertheless, and is charged if it succeeds. A cancelled task cannot tell its key, so give
+    an `idempotency_key` to a search that may be cancelled, or a `deadline_s` in place of `asyncio.wait_for`.
     in_flight_max: the most calls at once; more of them wait. The other options are those of `Serpmill`.
     """
 
