@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { afterAll, expect, test } from "vitest";
@@ -126,6 +126,23 @@ test("the caller's signal ends a call at once, and the error has the key of what
 
   const unsent = await errorOf(client.search({ keyword: "tea" }, { signal: stop.signal }));
   expect([unsent.code, unsent.mayBeCharged]).toEqual(["aborted", false]);
+});
+
+test("calls that share a signal add no listeners to it, however many run", async () => {
+  const held: ServerResponse[] = [];
+  const stop = new AbortController();
+  let areHeld: () => void = () => undefined;
+  const allHeld = new Promise<void>((resolve) => (areHeld = resolve));
+  const server = await listen((_, response) => {
+    if (held.push(response) === 2) areHeld();
+  });
+  open.push(server);
+  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const failing = ["tea", "milk"].map((keyword) => errorOf(client.search({ keyword }, { signal: stop.signal })));
+  await allHeld;
+  expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+  stop.abort();
+  expect((await Promise.all(failing)).map(({ code }) => code)).toEqual(["aborted", "aborted"]);
 });
 
 test("many searches come as they end, with at most as many in flight as the caller says, and failures among them", async () => {
