@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { getEventListeners, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import {
   AbortedError,
   BadRequestError,
@@ -107,6 +107,13 @@ test.each([
   const fails = () => Promise.reject(new TypeError("fetch failed", { cause: new Error(reason) }));
   const client = new Serpmill({ token: "smk_a", baseURL, fetch: fails, maxRetries: 0 });
   expect(await errorOf(client.search({ keyword: "tea" }))).toMatchObject({ code: "lost_reply", mayBeCharged });
+});
+
+test("a program that replaces the global fetch also replaces that of the clients made before", async () => {
+  const client = new Serpmill({ token: "smk_a", baseURL, maxRetries: 0 });
+  vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ plan: "free", creditBalanceMils: 7 })));
+  onTestFinished(() => void vi.unstubAllGlobals());
+  expect(await client.usage()).toMatchObject({ creditBalanceMils: 7 });
 });
 
 test("the caller's signal ends a call at once, and the error has the key of what may be charged", async () => {

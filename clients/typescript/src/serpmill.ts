@@ -42,7 +42,7 @@ export class Serpmill {
   /** @throws {TypeError} if token or address are missing or not valid. */
   constructor(options: SerpmillOptions = {}) {
     const { SERPMILL_TOKEN, SERPMILL_URL } = globalThis.process?.env ?? {};
-    const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: fetchOf = fetch } = options;
+    const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: own } = options;
     if (!token || !/^[!-~]+$/.test(token)) throw new TypeError("Expected a token in `token` or SERPMILL_TOKEN.");
     // What was given instead may be a secret.
     if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL))
@@ -50,7 +50,8 @@ export class Serpmill {
     this.#connection = {
       token,
       baseURL: new URL(baseURL).href.replace(/\/+$/, ""),
-      fetch: (...request) => fetchOf(...request),
+      // The global one is looked up for each request: a program may replace it later, as for tests or traces.
+      fetch: (...request) => (own ?? globalThis.fetch)(...request),
     };
     this.#limits = limitsOf(options, { deadlineMs: deadlineMsDefault, maxRetries: maxRetriesDefault });
   }
