@@ -56,7 +56,7 @@ describe.skipIf(found === undefined)("the wheel (needs Python 3.10 with setuptoo
   });
 
   const typed = `
-from serpmill import AsyncSerpmill, Cancellation, OutOfCreditsError, Serpmill
+from serpmill import AsyncSerpmill, Cancellation, Failed, OutOfCreditsError, Serpmill
 
 client = Serpmill()
 
@@ -66,13 +66,17 @@ def first() -> str:
         compact = client.search({"keyword": "tea", "format": "compact"})
         print(compact["results"][0]["title"], client.usage(max_retries=1)["plan"])
         print(client.search({"keyword": "tea"}, cancellation=Cancellation()), client.usage(cancellation=Cancellation()))
-        for outcome in client.search_many([{"keyword": "tea"}], max_retries=1, deadline_s=60):
-            print(outcome.answer["totalResultsCount"] if outcome.answer else outcome.error, outcome.progress.done)
+        outcomes = client.search_many([{"keyword": "tea"}], max_retries=1, deadline_s=60)
+        for outcome in outcomes:
+            print(outcome.answer["totalResultsCount"] if outcome.error is None else outcome.error.code)
+            print(outcome.error.code if isinstance(outcome, Failed) else outcome.answer["query"], outcome.progress.done)
+        outcomes.close()
         return answer["results"][0]["domain"]
     except OutOfCreditsError as error:
         return error.details.get("renewsAt", error.details["topupUrl"])
 
 async def rank() -> int:
+    await AsyncSerpmill().search_many([{"keyword": "tea"}]).aclose()
     return (await AsyncSerpmill(deadline_s=60).search({"keyword": "tea"}, idempotency_key="a"))["results"][0]["rank"]
 `;
 

@@ -122,21 +122,22 @@ test.skipIf(withoutPython !== "")(
 );
 
 const many = `
-import sys
+import sys, threading
 from serpmill import Serpmill
 
 client = Serpmill("smk_a", sys.argv[1])
 requests = [{"keyword": "a"}, {"keyword": "b"}]
-for outcome in client.search_many(requests, in_flight_max=1, max_retries=0, deadline_s=20):
+key_of = lambda request, index: f"{threading.current_thread().name}-{index}"
+for outcome in client.search_many(requests, in_flight_max=1, idempotency_key=key_of, max_retries=0, deadline_s=20):
     print(outcome.index, outcome.error.code, outcome.error.attempts, outcome.progress)
 `;
 
 test.skipIf(withoutPython !== "")(
-  `many searches keep the deadline and the retries of their call, and say how far they are${withoutPython}`,
+  `many searches keep the deadline and the retries of their call, get their keys in its thread, and say how far they are${withoutPython}`,
   async () => {
-    let requests = 0;
-    const url = await serve((_, response) => {
-      requests += 1;
+    const keys: unknown[] = [];
+    const url = await serve((request, response) => {
+      keys.push(request.headers["idempotency-key"]);
       response.writeHead(500).end('{"requestId":"req_1","error":{"code":"internal_error","message":"","details":{}}}');
     });
     const { stdout } = await runPython([many, url]);
@@ -144,7 +145,7 @@ test.skipIf(withoutPython !== "")(
       "0 internal_error 1 Progress(done=1, failed=1, in_flight=0)",
       "1 internal_error 1 Progress(done=2, failed=2, in_flight=0)",
     ]);
-    expect(requests).toBe(2);
+    expect(keys).toEqual(["MainThread-0", "MainThread-1"]);
   },
 );
 

@@ -30,10 +30,11 @@ from .schema import (
     SearchRequest,
     Usage,
 )
-from .search_many import Outcome, Progress
+from .search_many import Answered, Failed, Outcome, Progress
 
 __all__ = [
     "AbortedError",
+    "Answered",
     "AsyncSerpmill",
     "BadRequestError",
     "Cancellation",
@@ -42,6 +43,7 @@ __all__ = [
     "CompactSearchRequest",
     "EngineError",
     "EngineTimeoutError",
+    "Failed",
     "InternalError",
     "LostReplyError",
     "NotImplementedByApiError",

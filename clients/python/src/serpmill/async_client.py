@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, overload
 
@@ -72,7 +72,7 @@ class AsyncSerpmill:
         in_flight_max: int = ...,
         idempotency_key: Callable[[SearchRequest, int], str] | None = None,
         **options: Unpack[CallOptions],
-    ) -> AsyncIterator[Outcome[SearchAnswer]]: ...
+    ) -> AsyncGenerator[Outcome[SearchAnswer], None]: ...
     @overload
     def search_many(
         self,
@@ -81,8 +81,8 @@ class AsyncSerpmill:
         in_flight_max: int = ...,
         idempotency_key: Callable[[CompactSearchRequest, int], str] | None = None,
         **options: Unpack[CallOptions],
-    ) -> AsyncIterator[Outcome[CompactSearchAnswer]]: ...
-    async def search_many(self, requests: Iterable[Any], **options: Any) -> AsyncIterator[Outcome[Any]]:
+    ) -> AsyncGenerator[Outcome[CompactSearchAnswer], None]: ...
+    async def search_many(self, requests: Iterable[Any], **options: Any) -> AsyncGenerator[Outcome[Any], None]:
         """Runs searches like `Serpmill.search_many`, and yields each as it ends."""
         ended: Ended = queue.SimpleQueue()
         outcomes = self._client._outcomes(requests, ended, **options)  # pyright: ignore[reportPrivateUsage]

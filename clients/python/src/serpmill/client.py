@@ -7,7 +7,7 @@ import os
 import queue
 import re
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, overload
 from urllib.parse import urlsplit
 
@@ -121,7 +121,7 @@ class Serpmill:
         in_flight_max: int = ...,
         idempotency_key: Callable[[SearchRequest, int], str] | None = None,
         **options: Unpack[CallOptions],
-    ) -> Iterator[Outcome[SearchAnswer]]: ...
+    ) -> Generator[Outcome[SearchAnswer], None, None]: ...
     @overload
     def search_many(
         self,
@@ -130,8 +130,8 @@ class Serpmill:
         in_flight_max: int = ...,
         idempotency_key: Callable[[CompactSearchRequest, int], str] | None = None,
         **options: Unpack[CallOptions],
-    ) -> Iterator[Outcome[CompactSearchAnswer]]: ...
-    def search_many(self, requests: Iterable[Any], **options: Any) -> Iterator[Outcome[Any]]:
+    ) -> Generator[Outcome[CompactSearchAnswer], None, None]: ...
+    def search_many(self, requests: Iterable[Any], **options: Any) -> Generator[Outcome[Any], None, None]:
         """Runs searches, a few at once and within the rate window, and yields each as it ends, also one that fails.
 
         in_flight_max: how many searches run at once; 5 by default.
@@ -154,11 +154,15 @@ class Serpmill:
         if in_flight_max < 1:
             raise ValueError(f"Expected a whole number from 1 as `in_flight_max`. Got {in_flight_max}.")
 
-        def search(request: Any, index: int, cancellation: Cancellation) -> Reply[Any]:
-            key = idempotency_key(request, index) if idempotency_key else None
+        def search(request: Any, key: str | None, cancellation: Cancellation) -> Reply[Any]:
             return self.search_with_response(request, idempotency_key=key, cancellation=cancellation, **options)
 
-        return search_many(search, requests, in_flight_max, ended, has_own_keys=idempotency_key is not None)
+        # The caller's code runs in the thread that asks for the next outcome, not in those of the searches.
+        keyed = (
+            (request, idempotency_key(request, index) if idempotency_key else None)
+            for index, request in enumerate(requests)
+        )
+        return search_many(search, keyed, in_flight_max, ended, has_own_keys=idempotency_key is not None)
 
     def _limits(self, deadline_s: float | None, max_retries: int | None) -> tuple[float, int]:
         deadline_s = self._deadline_s if deadline_s is None else deadline_s

@@ -30,14 +30,29 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Answer]):
-    """How one of many searches ended: with an answer or an error. `index` is the request's position, from 0."""
+class Answered(Generic[Answer]):
+    """One of many searches that ended with an answer. `index` is the request's position, from 0."""
 
     request: AnyRequest
     index: int
-    answer: Answer | None
-    error: SerpmillError | None
+    answer: Answer
     progress: Progress
+    error: None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """One of many searches that ended with an error. `index` is the request's position, from 0."""
+
+    request: AnyRequest
+    index: int
+    error: SerpmillError
+    progress: Progress
+    answer: None = None
+
+
+# How one of many searches ended. `outcome.error is None` tells a checker of types that there is an answer.
+Outcome = Union[Answered[Answer], Failed]
 
 
 # What a search brought, the error that it raised, or None if it did not start. None ends the searches from another thread.
@@ -45,22 +60,22 @@ Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Any, BaseException,
 
 
 def search_many(
-    search: Callable[[AnyRequest, int, Cancellation], Reply[Any]],
-    requests: Iterable[AnyRequest],
+    search: Callable[[AnyRequest, str | None, Cancellation], Reply[Any]],
+    requests: Iterable[tuple[AnyRequest, str | None]],
     in_flight_max: int,
     ended: Ended,
     has_own_keys: bool,
 ) -> Generator[Outcome[Any], None, None]:
     """Yields each search as it ends. When none of the rest could succeed, raises the error after those that run.
 
-    So does an error of the caller's own code, which has the requests and the keys.
+    So does an error of the caller's own code, which has the requests with their keys.
     """
     cancellations: dict[int, Cancellation] = {}
     window = RateWindow()
 
-    def run(request: AnyRequest, index: int, cancellation: Cancellation) -> None:
+    def run(request: AnyRequest, index: int, key: str | None, cancellation: Cancellation) -> None:
         try:
-            reply = search(request, index, cancellation) if window.wait_and_count() else None
+            reply = search(request, key, cancellation) if window.wait_and_count() else None
             if reply:
                 window.read(reply.headers, index + 1)
             ended.put((request, index, reply.data if reply else None))
@@ -81,15 +96,15 @@ def search_many(
         while True:
             while not is_last and not fatal and len(cancellations) < in_flight_max:
                 try:
-                    index, request = next(source, (-1, None))
-                except Exception as error:
-                    stop(error)
-                    break
-                if request is None:
+                    index, (request, key) = next(source)
+                except StopIteration:
                     is_last = True
                     break
+                except Exception as failure:
+                    stop(failure)
+                    break
                 cancellations[index] = Cancellation()
-                threading.Thread(target=run, args=(request, index, cancellations[index]), daemon=True).start()
+                threading.Thread(target=run, args=(request, index, key, cancellations[index]), daemon=True).start()
             if not cancellations:
                 break
             next_ended = ended.get()
@@ -104,7 +119,8 @@ def search_many(
                 continue
             done += 1
             failed += 1 if error else 0
-            yield Outcome(request, index, None if error else result, error, Progress(done, failed, len(cancellations)))
+            progress = Progress(done, failed, len(cancellations))
+            yield Failed(request, index, error, progress) if error else Answered(request, index, result, progress)
         if fatal:
             raise fatal
     finally:
