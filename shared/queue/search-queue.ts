@@ -36,9 +36,12 @@ export const scorePerTurn = 2 ** 32;
 /** The field of a job where BullMQ keeps the name of the worker that took it. */
 const jobWorkerField = "pb";
 
-/** BullMQ's own view of the queue. The product uses {@link openSearchQueue}. */
+/**
+ * BullMQ's own view of the queue. The product uses {@link openSearchQueue}. BullMQ asks Redis for its version once, and if that
+ * fails, as at a start on a busy machine, every command of the queue fails until the process ends. So it must not ask.
+ */
 export const createQueue = (connection: ConnectionOptions, options: Omit<QueueOptions, "connection"> = {}) =>
-  new Queue(queueName, { ...options, connection, prefix });
+  new Queue(queueName, { ...options, connection, prefix, skipVersionCheck: true });
 
 /** BullMQ's view of the queue for a dashboard, which only reads: the options that the API stored in Redis stay as they are. */
 export function openQueueReader(connection: Redis, failed: (error: Error) => void): Queue {

@@ -1,8 +1,9 @@
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import { openSearchQueue, queueKeys } from "../../../shared/queue/search-queue.ts";
+import { awaitReady } from "../../../shared/redis/connect.ts";
 import { RedisConnections } from "../../../shared/redis/connections.ts";
 import { searchJob } from "../../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
@@ -11,7 +12,8 @@ const log = openLog({ name: "test", level: "silent" });
 const { redis, server, close } = await openFreshRedis();
 const shutdown = new Shutdown();
 const connections = new RedisConnections({ url: server.url, log, shutdown });
-const queue = await openSearchQueue({ connections, metrics: openMetrics(), log, shutdown });
+const openQueue = () => openSearchQueue({ connections, metrics: openMetrics(), log, shutdown });
+const queue = await openQueue();
 afterAll(async () => {
   await shutdown.run(log);
   await close();
@@ -40,4 +42,15 @@ test("a search that Redis refuses is not enqueued, and those that were admitted 
   expect(refused).toMatchObject({ status: "rejected", reason: { message: expect.stringMatching(/WRONGTYPE /) } });
   expect(last.status).toBe("fulfilled");
   expect(await redis.lrange(queueKeys.waiting, 0, -1)).toEqual(["last", "first"]);
+});
+
+test("a queue that is opened while Redis does not say its version takes searches", async () => {
+  const connection = connections.openCommands("queue");
+  await awaitReady(connection, "queue", log);
+  vi.spyOn(connections, "openCommands").mockReturnValueOnce(connection);
+  await redis.acl("SETUSER", "default", "-info");
+  onTestFinished(() => void redis.acl("SETUSER", "default", "+info"));
+  const opened = await openQueue();
+  await opened.enqueue(searchJob({ requestId: "early" }), 0);
+  expect(await redis.lrange(queueKeys.waiting, 0, -1)).toEqual(["early"]);
 });
