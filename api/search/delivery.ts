@@ -156,9 +156,9 @@ export class DeliveryConfirmations {
   ): Promise<void> {
     const { database, redis, metrics } = this.#parts;
     const { organizationId, tokenId, plan } = caller;
-    const [reversal] = await this.#semaphore.run(() =>
-      reverseCharges(database, [{ organizationId, requestId }], reason),
-    );
+    const reverseOne = () => reverseCharges(database, [{ organizationId, requestId }], reason);
+    // In turns of organizations: one that is locked must not hold up the others with all its reversals.
+    const [reversal] = await this.#semaphore.run(reverseOne, organizationId);
     if (!reversal) return;
     metrics.reversals.inc({ reason }, reversal.requestIds.length);
     metrics.reversedMils.inc({ reason }, reversal.mils);

@@ -20,7 +20,8 @@ const { database, url, close } = await openFreshDatabase({ sizeMax: 5 });
 afterAll(() => Promise.all([closeRedis(), close()]));
 
 const log = openLog({ name: "test", level: "silent" });
-const confirmations = new DeliveryConfirmations({ database, redis, metrics: openMetrics(), log });
+const metrics = openMetrics();
+const confirmations = new DeliveryConfirmations({ database, redis, metrics, log });
 
 test("an answer that was not taken counts as one unpaid call if its search made none, and one that was too late does not", async () => {
   const organizationId = await createPayer(database, 100);
@@ -53,3 +54,28 @@ test("reversals that wait for a locked organization leave connections for everyt
   await confirmations.idle();
   expect(await readCredit(database, organizationId)).toMatchObject({ balance: { balanceMils: 100, version: 41 } });
 });
+
+test("the reversals of a locked organization delay those of another one by a turn, however many there are", async () => {
+  const [locked, other] = [await createPayer(database, 100), await createPayer(database, 100)];
+  const [charges, charge] = [Array.from({ length: 20 }, () => chargeOf(locked)), chargeOf(other)];
+  await decideSettlements(database, [...charges, charge]);
+  const failuresBefore = await countFailures();
+  await asOwner(url, async (owner) => {
+    await owner.query("begin");
+    await owner.query("select from organizations where id = $1 for update", [locked]);
+    const caller = callerWith({ organizationId: locked });
+    for (const { requestId } of charges) void confirmations.reverse({ requestId, caller }, "caller_disconnected");
+    const { requestId } = charge;
+    await confirmations.reverse({ requestId, caller: callerWith({ organizationId: other }) }, "caller_disconnected");
+    // The two attempts that were under way.
+    expect((await countFailures()) - failuresBefore).toBeLessThanOrEqual(2);
+    await owner.query("commit");
+  });
+  await confirmations.idle();
+  expect(await readCredit(database, other)).toMatchObject({ balance: { balanceMils: 100 } });
+});
+
+async function countFailures(): Promise<number> {
+  const { values } = await metrics.backgroundErrors.get();
+  return values.find(({ labels }) => labels.where === "deliveries")?.value ?? 0;
+}
