@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
+import type { Plan } from "../shared/credits/plans.ts";
 import { databaseOf, openDatabase } from "../shared/database/pool.ts";
 import { CallerError, type ErrorCode, errors } from "../shared/errors.ts";
 import { type Caller, findCallers, identityChannel, type Scope } from "../shared/organizations/organizations.ts";
@@ -19,6 +20,10 @@ const promptRefusalsMax = 100;
 const refusalDelayMs = 250;
 // Requests that get nothing of the plan's rate window may be this many times as many as its requests.
 const windowFactor = 10;
+/** A longer window of a plan would refuse an organization for hours after a top-up. */
+const refusedWindowSecondsMax = 60;
+/** A plan of a few requests a minute may use those of its whole window within one. */
+const requestsPerWindowMin = 60;
 /** A request counts once more for each of these bytes of its answer: a replay is more work the longer it is. */
 const bytesPerCount = 64 * 1024;
 const organizationsMax = 10_000;
@@ -167,20 +172,26 @@ class RefusedRequests {
 
   /** @throws {RateLimited} if the organization's window is full. */
   check({ organizationId, plan }: Caller): void {
-    const { windowLimit, windowSeconds } = plan;
     const window = this.#windows.get(organizationId);
-    const limit = windowFactor * windowLimit;
+    const { limit, windowSeconds } = refusedTermsOf(plan);
     const leftMs = window ? Math.ceil(window.endsAtMs - performance.now()) : 0;
     if (!window || window.requests < limit || leftMs <= 0) return;
     throw RateLimited.byBound({ reason: "refused", retryAfterMs: leftMs, limit, windowSeconds }, plan);
   }
 
-  /** Counts a request by the bytes of its answer. The first one begins a window, which is as long as that of the plan. */
+  /** Counts a request by the bytes of its answer. The first one begins a window. */
   count({ organizationId, plan }: Caller, answerBytes: number): void {
     const requests = 1 + Math.floor(answerBytes / bytesPerCount);
     const nowMs = performance.now();
     const window = this.#windows.get(organizationId);
     if (window && window.endsAtMs > nowMs) window.requests += requests;
-    else this.#windows.set(organizationId, { endsAtMs: nowMs + plan.windowSeconds * 1_000, requests });
+    else this.#windows.set(organizationId, { endsAtMs: nowMs + refusedTermsOf(plan).windowSeconds * 1_000, requests });
   }
+}
+
+/** The window for refused requests: that of the plan, or of a longer one a minute with its part of the requests. */
+function refusedTermsOf({ windowLimit, windowSeconds }: Plan): { limit: number; windowSeconds: number } {
+  const seconds = Math.min(windowSeconds, refusedWindowSecondsMax);
+  const part = Math.ceil((windowLimit * seconds) / windowSeconds);
+  return { limit: windowFactor * Math.min(windowLimit, Math.max(part, requestsPerWindowMin)), windowSeconds: seconds };
 }

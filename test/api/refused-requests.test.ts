@@ -148,3 +148,26 @@ test("the window ends when it says, and the organization is served again", async
   await expect.poll(async () => (await api.search(invalid)).status).toBe(429);
   await expect.poll(async () => (await api.usage()).status).toBe(200);
 });
+
+test.each([
+  { windowLimit: 10, beyond: 100 },
+  { windowLimit: 2_000, beyond: 600 },
+  { windowLimit: 144_000, beyond: 1_000 },
+])(
+  "a plan of $windowLimit requests a day refuses an organization for a minute, beyond $beyond requests",
+  async ({ windowLimit, beyond }) => {
+    // Each replay counts as fifty requests.
+    const body = JSON.stringify({ requestId: "req_1", text: "a".repeat(49 * 64 * 1024) });
+    const api = await start({ replayed: true, body, plan: { windowLimit, windowSeconds: 86_400 } });
+    for (let sent = 0; sent < beyond; sent += 50) {
+      const replay = await api.search();
+      expect(replay.status).toBe(200);
+      await replay.text();
+    }
+    const refused = await api.usage();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
+    const details = { reason: "refused", limit: beyond, windowSeconds: 60 };
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", details } });
+  },
+);
