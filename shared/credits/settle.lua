@@ -76,9 +76,7 @@ local function countCalls(id, spec)
   local unpaid = unpaidOf(KEYS[first], id, tonumber(calls))
   if unpaid == 0 then return 0 end
   for level = 1, levels, 2 do
-    countUnpaid(KEYS[first + level], unpaid * msPerCall)
-    -- A token may use half of the budget.
-    countUnpaid(KEYS[first + level + 1], 2 * unpaid * msPerCall)
+    countUnpaid(KEYS[first + level], KEYS[first + level + 1], unpaid * msPerCall)
   end
   return unpaid
 end

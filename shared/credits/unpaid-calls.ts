@@ -20,7 +20,8 @@ import { keysOf } from "./redis-keys.ts";
  * A call does not count if another search paid for the answer, if the provider failed or took its whole time, or if the call
  * repeated one that had failed. Calls are counted by settle.lua, together with the end of their search, and admit.lua refuses
  * searches beyond the budget. What is in flight then is counted later: the budget can be exceeded by the calls in flight.
- * Searches with a key are refused only for what keyed searches left unpaid. One token uses at most half of the budget.
+ * Searches with a key are refused only for what keyed searches left unpaid. One token uses at most half of the budget. What
+ * it exceeds that half by refuses no other token, up to a second budget.
  */
 
 const hourMs = 3_600_000;

@@ -17,7 +17,8 @@ export async function tooManyUnpaid(
       const plan = plans.get(code);
       if (!plan) return [`${id} has no plan`];
       const calls = await readUnpaidCalls(redis, { organizationId: id, plan });
-      const callsMax = plan.unpaidCalls + plan.concurrency * pagesOf(depthMax);
+      // Single tokens may exceed their half by a second budget.
+      const callsMax = 2 * plan.unpaidCalls + plan.concurrency * pagesOf(depthMax);
       return calls > callsMax ? [`${id} left ${calls} provider calls unpaid, with a budget of ${callsMax}`] : [];
     }),
   );

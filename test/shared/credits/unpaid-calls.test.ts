@@ -60,6 +60,38 @@ test("one token uses at most half of the budget, and the others go on", async ()
   ]);
 });
 
+test("a token whose calls in flight exceed the budget leaves the other tokens their half", async () => {
+  const organizationId = await seed(redis, 100);
+  for (const calls of [29, 30, 30]) await end(organizationId, { calls, tokenId: "one" });
+  await end(organizationId, { calls: 29, tokenId: "two" });
+  expect(await levelOf(organizationId)).toBe(118);
+  expect(await outcomeOf(organizationId, { tokenId: "one" })).toBe("unpaid_calls");
+  for (const tokenId of ["two", "three"]) expect(await outcomeOf(organizationId, { tokenId })).toBe("held");
+});
+
+test("many tokens exceed the budget by one more at most, and drain no faster than a single one", async () => {
+  const organizationId = await seed(redis, 100);
+  for (const tokenId of ["one", "two"]) {
+    expect(await outcomeOf(organizationId, { tokenId })).toBe("held");
+    await end(organizationId, { calls: 90, tokenId });
+  }
+  const refused = await admit(redis, request(organizationId, { tokenId: "three" }));
+  expect(refused).toMatchObject({ outcome: "unpaid_calls" });
+  // Until 120 of the 180 calls have drained.
+  const retryAfterMs = refused.outcome === "unpaid_calls" ? refused.retryAfterMs : 0;
+  expect(retryAfterMs).toBeGreaterThan(2 * hourMs - 60_000);
+  expect(retryAfterMs).toBeLessThanOrEqual(2 * hourMs + 1);
+});
+
+test("a clock of Redis that was set back by days refuses no caller for what was left unpaid before", async () => {
+  const organizationId = await seed(redis, 100);
+  await end(organizationId, { calls: 31 });
+  for (const level of unpaidLevels(organizationId, "tok", false)) await redis.pexpire(level, 72 * hourMs);
+  expect(await outcomeOf(organizationId)).toBe("held");
+  expect(await end(organizationId, { calls: 1 })).toBe(1);
+  expect(await levelOf(organizationId)).toBe(1);
+});
+
 test("searches with a key are refused only for what keyed searches left unpaid", async () => {
   const organizationId = await seed(redis, 100);
   await end(organizationId, { calls: 31 });
