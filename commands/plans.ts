@@ -48,7 +48,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .command("set")
     .summary("create a plan, or change its terms")
     .description(
-      "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS is accepted with a warning.",
+      "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS, and a budget of unpaid calls below the calls of the searches in flight, are accepted with a warning.",
     )
     .argument("<code>", "a short lower-case word, such as free")
     .option("--price <mils>", "price of a search of any depth", parseMils(program, 0))
@@ -113,7 +113,17 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
   const margins = marginsOf(plan, context.config.SERP_PROVIDERS);
   for (const loss of margins.belowCost) context.warn(`Warning: ${describeLoss(code, loss)}.`);
   for (const provider of margins.unknownCost) context.warn(`The cost of a search at ${provider} is unknown.`);
+  warnOfSmallBudget(context, plan);
   return { ...plan, ...margins };
+}
+
+/** A caller that loses its network leaves all its searches at once. Beyond the budget it would be refused for hours. */
+function warnOfSmallBudget({ warn }: CommandContext, { code, concurrency, unpaidCalls, maxDepth = depthMax }: Plan) {
+  const calls = concurrency * pagesOf(maxDepth);
+  if (unpaidCalls >= Math.min(calls, unpaidCallsMax)) return;
+  warn(
+    `Warning: plan ${code} allows ${unpaidCalls} unpaid provider calls an hour, but its ${concurrency} searches in flight can make ${calls} calls. See --unpaid-calls.`,
+  );
 }
 
 /** The terms alone: people read on stderr what is below cost. */

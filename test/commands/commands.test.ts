@@ -160,12 +160,12 @@ test("plan set creates a plan or changes the given terms, and leaves the others 
   const paged = ["--price-per-page", "4", "--max-depth", "30"];
   const deep = { ...made, priceMils: 4, pricePerPageMils: 4, maxDepth: 30, operations: ["usage.get"] };
   expect(await operator.run("plan", "set", "aa-trial_2", ...rates, ...paged)).toEqual({ ...deep, ...fits });
-  expect(await operator.run("plan", "set", "aa-trial_2", "--concurrency", "9")).toEqual({
+  expect(await operator.run("plan", "set", "aa-trial_2", "--concurrency", "1")).toEqual({
     ...deep,
     ...fits,
-    concurrency: 9,
+    concurrency: 1,
   });
-  const whole = { ...made, concurrency: 9, maxDepth: 30, operations: ["serp.search"] };
+  const whole = { ...made, concurrency: 1, maxDepth: 30, operations: ["serp.search"] };
   const price = ["--price", "3", "--operations", "serp.search"];
   expect(await operator.run("plan", "set", "aa-trial_2", ...price)).toEqual({ ...whole, ...fits });
   const { maxDepth: _, ...anyDepth } = whole;

@@ -213,3 +213,15 @@ test("a plan that sells searches below what a provider takes is set, with the fi
   expect(await setFor("--price-per-page", "2")).toMatchObject({ exitCode: 0, belowCost: [], stderr: unknown });
   expect(await setFor("--price", "0", "--operations", "usage.get")).toMatchObject({ belowCost: [], stderr: "" });
 });
+
+test("a plan whose searches in flight can make more calls than may stay unpaid is set, with a warning", async () => {
+  const setTo = async (...options: string[]) =>
+    (await new Operator(service, { SERP_PROVIDERS: "sandbox" }).try("plan", "set", "wide", ...options)).stderr;
+  const terms = ["--price", "5", "--limit", "1", "--window", "1", "--concurrency", "10"];
+  expect(await setTo(...terms)).toBe("");
+  expect(await setTo("--concurrency", "20")).toBe(
+    "Warning: plan wide allows 100 unpaid provider calls an hour, but its 20 searches in flight can make 200 calls. See --unpaid-calls.\n",
+  );
+  expect(await setTo("--max-depth", "50")).toBe("");
+  expect(await setTo("--concurrency", "1000000", "--unpaid-calls", "1000000", "--max-depth", "none")).toBe("");
+});
