@@ -19,6 +19,7 @@ import { clearOldRefused } from "../shared/search-log/refused-searches.ts";
 import { rotateDays } from "../shared/search-log/search-log.ts";
 import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
+import { lowerTurns } from "./lower-turns.ts";
 import type { PostgresCheck } from "./postgres-check.ts";
 import {
   continueResync,
@@ -174,6 +175,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   };
   return [
     { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },
+    { name: "turns", work: () => lowerTurns(redis) },
     { name: "failed_searches", work: () => removeOldFailedSearches(redis, clock.nowMs()) },
     { name: "undelivered", work: () => reverseUndelivered(context) },
     { name: "open_gaps", work: countGaps, gauges: [metrics.ledgerGapsOpen] },

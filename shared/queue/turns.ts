@@ -7,13 +7,13 @@
  * There are about as many of these as slots, so none of them waits for long.
  *
  * Those beyond shares wait in rounds, in each of which every organization gets one search started: the first search of an
- * organization beyond its share waits for the next round, its second one for the round after that. A search keeps its turn, and
+ * organization beyond its share waits for the next round, its second one for the round after that. A search keeps its place, and
  * rounds only go on. So no organization waits for more rounds than it has searches open, whatever the others send, and what it
  * sends later overtakes its own earlier searches only where these have fewer beside them.
  */
 
-// BullMQ takes turns up to 2^21. If searches wait beyond shares for a million rounds without a break, turns no longer tell
-// them apart, until none waits.
+// BullMQ takes turns up to 2^21. Maintenance lowers the turns of the searches that wait before rounds come to the last one
+// (worker/lower-turns.ts).
 const turnMax = 2 ** 21 - 1;
 /** Turns above this are of searches beyond the share of their organization. */
 export const withinShareMax = 2 ** 20;

@@ -14,7 +14,8 @@ import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
-import { queueKeys } from "../../shared/queue/search-queue.ts";
+import { readBacklog } from "../../shared/queue/backlog.ts";
+import { queueKeys, scorePerTurn } from "../../shared/queue/search-queue.ts";
 import { reverseUndelivered } from "../../worker/reconcile.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -203,4 +204,15 @@ test("a dump shows in the metrics with the number of transactions since it began
     await dumping.query("commit");
   });
   await expect.poll(age, { timeout: 20_000 }).toBeLessThan(500);
+});
+
+test("maintenance lowers the turns of waiting searches before BullMQ has no further ones", async () => {
+  const { redis } = context;
+  const lastTurn = 2 ** 21 - 1;
+  await eventually(
+    async () => (await redis.zadd(queueKeys.waitingByTurn, lastTurn * scorePerTurn, newId("req"))) === 1,
+  );
+  await eventually(async () => (await readBacklog(redis)).turn < lastTurn, 20_000);
+  expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(1);
+  await redis.del(queueKeys.waitingByTurn);
 });
