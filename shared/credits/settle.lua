@@ -36,12 +36,13 @@ end
 
 local hasTokens = redis.call('EXISTS', tokens) == 1
 
-local function drop(id)
-  local hold = redis.call('HGET', holds, id)
-  if not hold then return end
-  local mils, keyHash = string.match(hold, '^(%d+):%d+:(.*)$')
-  redis.call('HDEL', holds, id)
+local function drop(id, record)
+  local mils, keyHash = string.match(redis.call('HGET', holds, id) or '', '^(%d+):%d+:(.*)$')
+  -- Also without the hold, which Redis may have lost: the sweeper would find the entry again in every run.
+  keyHash = keyHash or string.match(record or '', '[^:]*$')
   redis.call('ZREM', index, indexEntry(holds, id, keyHash))
+  if not mils then return end
+  redis.call('HDEL', holds, id)
   -- Subtracted, not negated: a hold of 0 mils would give -0, which Redis does not take for an integer.
   redis.call('HINCRBY', holds, 'held', 0 - tonumber(mils))
   if hasTokens then dropTokenHold(tokens, id) end
@@ -83,10 +84,11 @@ end
 
 local unpaid = 0
 for at = searchesAt, #ARGV, 5 do
-  local id, record, ending, failure, calls = ARGV[at], KEYS[6 + ARGV[at + 1]], unpack(ARGV, at + 2, at + 4)
-  if ending == 'left' then freeMils(id) else drop(id) end
+  local id, place, ending, failure, calls = unpack(ARGV, at, at + 4)
+  local record = place ~= '0' and KEYS[6 + place] or nil
+  if ending == 'left' then freeMils(id) else drop(id, record) end
   if calls ~= '' then unpaid = unpaid + countCalls(id, calls) end
-  if ARGV[at + 1] ~= '0' then finish(record, id, ending, failure) end
+  if record then finish(record, id, ending, failure) end
 end
 -- One field of the hash is the sum; all others are holds.
 if redis.call('HLEN', holds) <= 1 then redis.call('SREM', organizations, organizationOf(holds)) end

@@ -216,3 +216,19 @@ test("maintenance lowers the turns of waiting searches before BullMQ has no furt
   expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(1);
   await redis.del(queueKeys.waitingByTurn);
 });
+
+test.each(["", "a".repeat(64)])(
+  "an overdue search whose hold Redis has lost is swept once, with the key '%s'",
+  async (keyHash) => {
+    const { redis } = context;
+    const { organizationId, isReversed } = await newCharges();
+    const requestId = newId("req");
+    const entry = indexEntryOf({ organizationId, requestId, keyHash });
+    await redis.zadd(holdIndexKey, 1_000, entry);
+    await eventually(async () => (await redis.zscore(holdIndexKey, entry)) === null);
+    // Further runs do not find it.
+    await passSixMinutes();
+    await eventually(isReversed);
+    expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
+  },
+);

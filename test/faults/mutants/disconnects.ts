@@ -6,7 +6,12 @@ export const disconnectMutants: readonly Mutant[] = [
     name: "slot-dropped-at-disconnect",
     what: "When a caller disconnects, its concurrency slot is free at once, although its calls still run.",
     caughtBy: testFile("test/journeys/disconnects.test.ts"),
-    edits: [inScript("settle.lua", replace("if ending == 'left' then freeMils(id) else drop(id) end", "drop(id)"))],
+    edits: [
+      inScript(
+        "settle.lua",
+        replace("if ending == 'left' then freeMils(id) else drop(id, record) end", "drop(id, record)"),
+      ),
+    ],
   },
   {
     name: "unpaid-calls-not-counted",
