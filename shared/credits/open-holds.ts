@@ -40,7 +40,7 @@ export async function listHoldsWithMils(
   return { requestIds, heldMils: Number(held) };
 }
 
-/** Lists the searches that hold mils against the limits of a token, also those whose hold has ended and left them. */
+/** Lists the searches that hold mils against the limits of a token. */
 export async function listHoldsOfToken(
   redis: Redis,
   organizationId: string,
