@@ -48,9 +48,12 @@ export function dollarsField(sent: SentForm, { mils, isRequired = false, ...fiel
   return textField(sent, { ...field, value, attributes });
 }
 
-/** What a {@link dollarsField} shows before a person changes it. */
+/**
+ * What a {@link dollarsField} shows before a person changes it: `5.00`, `0.505`. It has three decimals only if they are needed,
+ * and no comma: in much of the world `5.000` and `5,000` mean each other.
+ */
 export const dollarsText = (mils: DollarsField["mils"]) =>
-  mils === null || mils === undefined ? "" : dollars(mils).slice(1);
+  mils === null || mils === undefined ? "" : dollars(mils).slice(1).replaceAll(",", "").replace(/0$/, "");
 
 /** What is wrong with a field. The field refers to it by the id `NAME-problem`. */
 export function problemOf(problems: FieldProblems, name: string): Html | false {
@@ -58,13 +61,19 @@ export function problemOf(problems: FieldProblems, name: string): Html | false {
   return problem !== undefined && html`<p class="problem" id="${name}-problem">${problem}</p>`;
 }
 
-const amountPattern = /^\$?(\d{1,9}|\d{1,3}(?:,\d{3}){1,2})(?:\.(\d{1,3}))?$/;
+/** The end of the message about an amount that {@link parseDollars} does not read. */
+export const amountRule = "Write 1000 without a comma, and at most three decimals after a point.";
 
-/** Reads an amount as people write it: `5`, `7.50`, `$1,000`. @returns mils; undefined for any other text. */
+const amountPattern = /^\$?(\d{1,9})(?:\.(\d{1,3}))?$/;
+
+/**
+ * Reads an amount as people write it: `5`, `7.50`, `$1000`. It refuses every comma, because `0,505` may be meant as decimals.
+ * @returns mils; undefined for any other text.
+ */
 export function parseDollars(text: string): number | undefined {
   const [, whole, decimals = ""] = amountPattern.exec(text.trim()) ?? [];
   if (whole === undefined) return undefined;
-  return Number(whole.replaceAll(",", "")) * 1_000 + Number(decimals.padEnd(3, "0"));
+  return Number(whole) * 1_000 + Number(decimals.padEnd(3, "0"));
 }
 
 const formBytesMax = 16 * 1024;

@@ -23,7 +23,15 @@ import {
 } from "../frame/account-handlers.ts";
 import { type AddCredit, addCreditSection, amountChoices } from "./add-credit.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import { dollarsField, type FieldProblems, newForm, parseDollars, problemOf, type SentForm } from "../../pages/form.ts";
+import {
+  amountRule,
+  dollarsField,
+  type FieldProblems,
+  newForm,
+  parseDollars,
+  problemOf,
+  type SentForm,
+} from "../../pages/form.ts";
 import { amount, dateOf, dayOf, momentOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { AutoTopups } from "../../topups/auto-topups.ts";
@@ -157,7 +165,7 @@ export function handleTermsForm(parts: PaymentParts, offeredMils: readonly numbe
   };
 }
 
-const notAnAmount = "Enter an amount above zero with up to three decimals, such as 5 or 7.50.";
+const notAnAmount = `Enter an amount above zero, such as 5 or 7.50. ${amountRule}`;
 
 function readTerms(
   form: URLSearchParams,

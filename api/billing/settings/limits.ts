@@ -1,7 +1,7 @@
 import type { LimitChange, OwnLimits } from "../../organizations/limits.ts";
 import type { Excess } from "../../tokens/token-family.ts";
 import { organizationField } from "../frame/account-frame.ts";
-import { dollarsField, dollarsText, parseDollars, type SentForm } from "../../pages/form.ts";
+import { amountRule, dollarsField, dollarsText, parseDollars, type SentForm } from "../../pages/form.ts";
 import { amount, dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -23,17 +23,23 @@ ${was("day", limits.dayLimitMils)}${was("month", limits.monthLimitMils)}${limitF
 </form></section>`;
 }
 
-const problem = "Enter US dollars with up to three decimals, such as 25 or 0.505, or leave the field empty.";
+const problem = `Enter US dollars, such as 25 or 0.505, or leave the field empty. ${amountRule}`;
+
+type Limits = Pick<OwnLimits, "dayLimitMils" | "monthLimitMils">;
 
 /** The fields of both limits. */
-export function limitFields(
-  sent: SentForm,
-  { dayLimitMils, monthLimitMils }: Pick<OwnLimits, "dayLimitMils" | "monthLimitMils">,
-): Html {
+export function limitFields(sent: SentForm, { dayLimitMils, monthLimitMils }: Limits): Html {
   const hint = "In US dollars. Leave empty for no limit.";
   return html`<div class="fields">${dollarsField(sent, { name: "day", label: "Daily limit (UTC)", hint, mils: dayLimitMils })}
 ${dollarsField(sent, { name: "month", label: "Monthly limit (UTC)", hint, mils: monthLimitMils })}</div>`;
 }
+
+/** The message after a change. It repeats the limits as they were understood. */
+export function limitsSaved({ dayLimitMils, monthLimitMils }: Limits): string {
+  return `Limits saved. Daily: ${dollarsOrNone(dayLimitMils)}. Monthly: ${dollarsOrNone(monthLimitMils)}.`;
+}
+
+export const dollarsOrNone = (mils: number | null) => (mils === null ? "none" : `$${dollarsText(mils)}`);
 
 /** Messages for limits that are too high, by field. @param ownTokenId the token of the session. */
 export function limitProblems(excesses: readonly Excess[], ownTokenId: string): Record<string, string> {

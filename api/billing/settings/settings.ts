@@ -13,7 +13,7 @@ import {
 } from "../../../shared/webhooks/webhooks.ts";
 import { readKeptDays, setKeptDays } from "../../../shared/credits/kept-answers.ts";
 import { changeLimitsRecorded, testWebhook } from "../../organizations/audited-changes.ts";
-import { readOwnLimits } from "../../organizations/limits.ts";
+import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
 import { LimitsTooHigh } from "../../tokens/token-family.ts";
 import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
 import {
@@ -23,8 +23,8 @@ import {
   leadTo,
   type PageRequest,
 } from "../frame/account-handlers.ts";
-import { limitProblems, limitsSection, readLimitChange } from "./limits.ts";
-import { dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
+import { dollarsOrNone, limitProblems, limitsSaved, limitsSection, readLimitChange } from "./limits.ts";
+import { amountRule, dollarsField, newForm, parseDollars, type SentForm, textField } from "../../pages/form.ts";
 import { shortMomentOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -41,8 +41,6 @@ export interface SettingsParts {
 
 /** Messages for the address that a form leads back to. */
 const done = {
-  limits: "Limits saved.",
-  threshold: "Threshold saved.",
   kept: "Saved. Older answers are deleted within minutes.",
   address: "Webhook address saved. Its secret has not changed.",
   removed: "Webhook removed. Waiting events will not be sent.",
@@ -53,6 +51,12 @@ const done = {
   many: "Your organization has reached its limit of 100 test events in 24 hours.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
+
+/** The message for the address that a form led back to. It repeats amounts as they were understood. */
+function messageOf(what: unknown, limits: OwnLimits | undefined, thresholdMils: number | null): string | undefined {
+  if (what === "limits") return limits && limitsSaved(limits);
+  return what === "threshold" ? `Threshold saved: ${dollarsOrNone(thresholdMils)}.` : messages.get(what);
+}
 
 /** GET /billing/settings: spending limits, low balance and webhook. */
 export function writeSettings(parts: SettingsParts) {
@@ -76,7 +80,7 @@ async function settingsView(
   return {
     path: "/billing/settings",
     title: "Settings",
-    body: html`${request.method === "GET" && statusNotice(messages.get(request.query["done"]))}
+    body: html`${request.method === "GET" && statusNotice(messageOf(request.query["done"], limits, thresholdMils))}
 ${limits && limitsSection(limits, sent)}
 <section class="setting" aria-labelledby="low-balance-title">
 <div class="intro"><h2 id="low-balance-title">Low balance</h2>
@@ -93,7 +97,7 @@ ${webhookSection({ organizationId, webhook, events, sent, secret, isOff })}`,
 }
 
 /** Leads the browser back to the page, so that a reload does not send the form again. */
-const leadBack = ({ response }: FormRequest, what: keyof typeof done) =>
+const leadBack = ({ response }: FormRequest, what: keyof typeof done | "limits" | "threshold") =>
   leadTo(response, `/billing/settings?done=${what}`);
 
 /** Sends the page again for a form that was refused, with the value and its problem. */
@@ -150,8 +154,7 @@ export function handleKeptAnswersForm(parts: SettingsParts) {
   };
 }
 
-const notAThreshold =
-  "Enter an amount above zero with up to three decimals, such as 5 or 7.50, or leave the field empty.";
+const notAThreshold = `Enter an amount above zero, such as 5 or 7.50, or leave the field empty. ${amountRule}`;
 
 /** POST /billing/settings/low-balance: sets the threshold, or removes it with an empty field. */
 export function handleLowBalanceForm(parts: SettingsParts) {

@@ -13,7 +13,7 @@ import { type AccountToken, endToken } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../frame/account-handlers.ts";
 import type { Sessions } from "../session/sessions.ts";
-import { dayLimitRequired, limitProblems, limitsSection, readLimitChange } from "../settings/limits.ts";
+import { dayLimitRequired, limitProblems, limitsSaved, limitsSection, readLimitChange } from "../settings/limits.ts";
 import {
   endOf,
   issue,
@@ -32,15 +32,14 @@ import { html, type Html } from "../../pages/html.ts";
 export function writeToken({ database }: TokenParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
     const { query, params } = asked.request;
-    const notice = statusNotice(query.saved === undefined ? undefined : "Limits saved.");
-    return tokenView(database, asked, { id: params["tokenId"], sent: newForm, notice });
+    return tokenView(database, asked, { id: params["tokenId"], sent: newForm, isSaved: query.saved !== undefined });
   };
 }
 
 async function tokenView(
   database: Database,
   asked: PageRequest,
-  { id, sent, notice }: { id: unknown; sent: SentForm; notice?: Html | false },
+  { id, sent, isSaved = false }: { id: unknown; sent: SentForm; isSaved?: boolean },
 ): Promise<AccountView> {
   const { organizationId, tokenId: ownTokenId } = asked.caller;
   const token = await findToken(database, asked, id);
@@ -52,7 +51,9 @@ async function tokenView(
   if (!limits) throw new CallerError("not_found");
   const details = { organizationId, isOwn: token.tokenId === ownTokenId, token, limits, use, descendants };
   const above = { path: "/billing/tokens", label: "All tokens" };
-  return { path: "/billing/tokens", title: nameOf(token), above, body: tokenPage(details, sent, notice) };
+  const body = html`${isSaved && statusNotice(limitsSaved(limits))}
+${tokenPage(details, sent)}`;
+  return { path: "/billing/tokens", title: nameOf(token), above, body };
 }
 
 interface TokenDetails {
@@ -65,11 +66,10 @@ interface TokenDetails {
   use: TokenUse;
 }
 
-function tokenPage(details: TokenDetails, sent: SentForm, notice: Html | false = false): Html {
+function tokenPage(details: TokenDetails, sent: SentForm): Html {
   const { token, limits, use, isOwn } = details;
   const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };
-  return html`${notice}
-<section class="panel" aria-label="Token">
+  return html`<section class="panel" aria-label="Token">
 <div class="head"><p><span class="name">${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</span><br>
 <span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${chargedSearches(used.charges)}</span></p>
 <p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Usage</a></p></div>

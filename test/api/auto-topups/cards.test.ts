@@ -37,7 +37,7 @@ test("a payer sees the saved card by brand and last digits, and nothing is on be
   await payer.switchOn({ threshold: "$7.5" });
   await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
   await payer.send("/off");
-  expect(await payer.page()).toContain('value="7.500"');
+  expect(await payer.page()).toContain('value="7.50"');
   expect(payer.chargedAtStripe()).toEqual([10]);
 });
 

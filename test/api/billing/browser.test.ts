@@ -82,7 +82,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await save.click();
     await page.waitForURL(/\/billing\/settings\?done=/);
     await focused(page.locator("main [role=status]"));
-    expect(await threshold.inputValue()).toBe("7.500");
+    expect(await threshold.inputValue()).toBe("7.50");
     expect(await loads()).toBe(loaded);
 
     await page.goto(`${url}/billing/searches`);

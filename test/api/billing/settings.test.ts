@@ -34,7 +34,8 @@ test("a threshold is saved in dollars; while the balance is below it, the overvi
   expect((await person.get("/billing")).text).toContain('<div id="low-balance"></div>');
   const saved = await send("low-balance", { dollars: " $7.5 " });
   expect([saved.status, saved.headers.get("location")]).toEqual([303, "/billing/settings?done=threshold"]);
-  expect(await settings()).toContain('value="7.500"');
+  expect(await settings()).toContain('value="7.50"');
+  expect((await person.get("/billing/settings?done=threshold")).text).toContain("Threshold saved: $7.50.");
   const overview = (await person.get("/billing")).text.replaceAll(/<\/?data[^>]*>/g, "");
   expect(overview).toContain("Your balance of $6.500 is below your threshold of $7.500.");
   await send("low-balance", { dollars: "6.5" });
@@ -43,7 +44,7 @@ test("a threshold is saved in dollars; while the balance is below it, the overvi
   expect(await settings()).toContain('value=""');
 });
 
-test.each(["0", "-1", "1.2345", "5 EUR", "1,00", "NaN", "1e3", '"><script>'])(
+test.each(["0", "-1", "1.2345", "5 EUR", "1,000", "NaN", "1e3", '"><script>'])(
   "the threshold %s is refused, and what the person wrote is still there",
   async (dollars) => {
     const { send, settings } = await signedIn();
@@ -51,9 +52,10 @@ test.each(["0", "-1", "1.2345", "5 EUR", "1,00", "NaN", "1e3", '"><script>'])(
     const { status, text } = await send("low-balance", { dollars });
     expect(status).toBe(400);
     expect(text).toContain("Enter an amount above zero");
+    expect(text).toContain("Write 1000 without a comma");
     const escaped = dollars.replaceAll('"', "&quot;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
     expect(text).toContain(`value="${escaped}"`);
-    expect(await settings()).toContain('value="3.000"');
+    expect(await settings()).toContain('value="3.00"');
   },
 );
 
@@ -157,7 +159,7 @@ test("forms of another site, and of a page of another organization, change nothi
   expect(foreign.status).toBe(400);
   const other = await person.post("/billing/settings/low-balance", { ...form, organization: "org_other" });
   expect([other.status, other.text]).toEqual([400, expect.stringContaining("Nothing was changed")]);
-  expect(await settings()).not.toContain('value="9.000"');
+  expect(await settings()).not.toContain('value="9.00"');
 });
 
 test("after 200 changes in a day an account only ends what it has, such as a token, however many sign-ins came since or forms at once", async () => {
@@ -177,7 +179,7 @@ test("after 200 changes in a day an account only ends what it has, such as a tok
   expect(statuses.toSorted((one, other) => one - other)).toEqual([303, 429, 429, 429]);
   const { status, text } = await send("low-balance", { dollars: "4" });
   expect([status, text]).toEqual([429, expect.stringContaining("Nothing was changed")]);
-  expect(await settings()).not.toContain('value="4.000"');
+  expect(await settings()).not.toContain('value="4.00"');
   const revoked = await person.post("/billing/tokens/revoke", { organization: organizationId, token: tokenId });
   expect([revoked.status, revoked.headers.get("location")]).toEqual([303, "/billing"]);
 });

@@ -191,7 +191,7 @@ test("an account neither sees nor changes the tokens of another organization", a
   expect((await service.search(other.token, { keyword: "coffee" })).status).toBe(200);
 });
 
-test("limits hold for searches, are shown with what was spent, and are removed by an empty field", async () => {
+test("limits hold for searches, are repeated once saved, are shown with what was spent, and are removed by an empty field", async () => {
   const organization = await service.organization();
   const { organizationId } = organization;
   const { tokenId, token } = await issue(organizationId);
@@ -206,10 +206,12 @@ test("limits hold for searches, are shown with what was spent, and are removed b
     expect((await set("0.004")).headers.get("location")).toBe(`${page}?${saved}`);
     const search = async () => (await service.search(token, { keyword: "tea" })).status;
     await service.until(async () => (await search()) === 402);
-    const { text } = await visitor.get(page);
+    const { text } = await visitor.get(`${page}?${saved}`);
+    expect(text).toContain("Limits saved. Daily: $0.004. Monthly: none.");
     expect(text).toContain('value="0.004"');
     expect(text).toContain("Spent today <data");
-    expect(await set("much")).toMatchObject({ status: 400, text: expect.stringContaining('value="much"') });
+    for (const wrong of ["much", "0,505"])
+      expect(await set(wrong)).toMatchObject({ status: 400, text: expect.stringContaining(`value="${wrong}"`) });
     expect((await set("")).status).toBe(303);
     await service.until(async () => (await search()) === 200);
   }
@@ -247,7 +249,7 @@ test("a limit that a person leaves as it is shown keeps what another page has se
     await save({ ...one, month: "30" });
     // A form that was refused still has what its page showed.
     await save({ ...fieldsOf((await save({ ...other, day: "much" })).text), day: "2" });
-    expect(await read()).toMatchObject({ day: "2.000", month: "30.000" });
+    expect(await read()).toMatchObject({ day: "2.00", month: "30.00" });
   }
 });
 
