@@ -89,8 +89,8 @@ export function createApp(parts: AppParts): Express {
         : toCallerError(log, requestScopeOf(response).requestId, error);
     // The status line has been sent, so only a broken connection can report the error.
     if (response.headersSent) return void response.destroy();
-    const isAtDoor = requestScopeOf(response).errorForm !== undefined;
-    if (!isAtDoor && wantsErrorPage(request, callerError)) return billing.sendError(request, response, callerError);
+    const hasOwnForm = requestScopeOf(response).errorForm !== undefined;
+    if (!hasOwnForm && wantsErrorPage(request, callerError)) return billing.sendError(request, response, callerError);
     recordError(response, callerError);
     sendError(request, response, callerError);
   });

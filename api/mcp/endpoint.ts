@@ -8,7 +8,14 @@ import type { Request as HttpRequest, Response as HttpResponse } from "express";
 import { z } from "zod";
 import { requestScopeOf } from "../http/request-scope.ts";
 import type { Identify } from "../identify.ts";
-import { methodOf, openHostCheck, readMessage, rejectForeignHost, rejectListening } from "./read-message.ts";
+import {
+  jsonRpcForm,
+  methodOf,
+  openHostCheck,
+  readMessage,
+  rejectForeignHost,
+  rejectListening,
+} from "./read-message.ts";
 import { Cancellation, McpRequest } from "./mcp-request.ts";
 import { createToolServer, type ToolParts } from "./tool-server.ts";
 import { writeAnswer } from "./write-answer.ts";
@@ -33,6 +40,7 @@ export function handleMcp(parts: McpParts) {
 
   return async (request: HttpRequest, response: HttpResponse) => {
     const scope = requestScopeOf(response);
+    scope.errorForm = jsonRpcForm;
     const reason = foreignReason(request);
     if (reason) return rejectForeignHost(request, response, reason);
     const identify = async () => {

@@ -8,10 +8,10 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Request, Response } from "express";
 import { z } from "zod";
-import { CallerError } from "../../shared/errors.ts";
+import { CallerError, errors } from "../../shared/errors.ts";
 import { recordError } from "../errors.ts";
 import { readJson } from "../http/read-json.ts";
-import { requestScopeOf } from "../http/request-scope.ts";
+import { type ErrorForm, requestScopeOf } from "../http/request-scope.ts";
 import { sendJson } from "../http/send-json.ts";
 import type { Config } from "../../shared/config.ts";
 
@@ -86,6 +86,17 @@ export function rejectListening(request: Request, response: Response, message: u
   sendJson(request, response, 404, JSON.stringify({ jsonrpc: "2.0", id: data?.id ?? null, error }));
 }
 
+/**
+ * An error that is thrown at the endpoint, such as a missing token. Some clients show no body but a JSON-RPC error. It
+ * has no id, because most of these errors come before the message is read.
+ */
+export const jsonRpcForm: ErrorForm = ({ code, message, details }, requestId) => ({
+  status: errors[code].status,
+  body: errorMessage({ code: serverErrorCode, message, data: { requestId, code, details } }),
+});
+
+const errorMessage = (error: { code: number; message: string; data: object }) => ({ jsonrpc: "2.0", id: null, error });
+
 /** Answers with a JSON-RPC error without an id, as the protocol requires where no message could be read. */
 function reject(
   request: Request,
@@ -94,8 +105,7 @@ function reject(
 ): void {
   recordError(response, new CallerError("bad_request", { reason }));
   const { requestId } = requestScopeOf(response);
-  const error = { code, message, data: { requestId, reason } };
-  sendJson(request, response, status, JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+  sendJson(request, response, status, JSON.stringify(errorMessage({ code, message, data: { requestId, reason } })));
 }
 
 type ForeignReason = "host_not_allowed" | "origin_not_allowed";

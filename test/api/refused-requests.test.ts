@@ -88,7 +88,8 @@ describe.each(counted)("requests $title", ({ given = {}, send }) => {
       expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
       expect(refused.headers.get("ratelimit")).toMatch(/^"default";r=0;t=\d+$/);
       const details = { reason: "refused", limit, windowSeconds: 60, retryAfterMs: expect.any(Number) };
-      expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", details } });
+      const error = { code: "rate_limited", details };
+      expect(await refused.json()).toMatchObject({ error: refused.url.endsWith("/mcp") ? { data: error } : error });
     }
     expect((await api.usage("another organization")).status).toBe(200);
   });

@@ -67,7 +67,12 @@ describe.each(forms)("answers over $title that are not read", ({ path, sent, mes
     await leaveUnread(api);
     const { headers: listing, body: list } = currentMessage("tools/list");
     const init = { method: "POST", headers: { ...listing, authorization: "one" }, body: list };
-    expect(await (await fetch(`${api.url}/mcp`, init)).text()).toContain(JSON.stringify(refusal));
+    const answer = await fetch(`${api.url}/mcp`, init);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect(await answer.json()).toMatchObject({
+      jsonrpc: "2.0",
+      error: { code: -32_000, data: { code: "rate_limited", details: refusal } },
+    });
   });
 
   test("stop replays that were under way with them", async () => {

@@ -2,6 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { challenges, endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
+import { messageOf } from "../../../shared/errors.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** The protocol's rules for HTTP, with requests that the test builds itself. */
@@ -32,11 +33,15 @@ test.each([
   { what: "no token", authorization: "", challenge: challenges.missing },
   { what: "an unknown token", authorization: "Bearer unknown", challenge: challenges.invalid },
 ])(
-  "401 for $what, whatever the body is, and without a hint of another way to sign in",
+  "401 for $what, whatever the body is, as a JSON-RPC error without an id, and without a hint of another way to sign in",
   async ({ authorization, challenge }) => {
     for (const body of [call, "{"]) {
       const answer = await expectNoTrace(service, organization, () => post(body, { authorization }));
-      expect(answer).toMatchObject({ status: 401, body: { error: { code: "unauthenticated", details: {} } } });
+      const data = { requestId: answer.headers.get("x-request-id"), code: "unauthenticated", details: {} };
+      expect({ status: answer.status, body: answer.body }).toEqual({
+        status: 401,
+        body: { jsonrpc: "2.0", id: null, error: { code: -32_000, message: messageOf("unauthenticated", {}), data } },
+      });
       expect(answer.headers.get("www-authenticate")).toBe(challenge);
       expectCommonHeaders(answer);
     }
