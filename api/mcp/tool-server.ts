@@ -104,7 +104,7 @@ async function callUsage(
   return { outcome: "answered", result: toToolResult(serializeUsage(caller, usage)) };
 }
 
-/** An error as a tool result: the same body as in REST, and a hint for the model. */
+/** An error as a tool result: the same body as in REST, with a hint for the model. Many clients show models the body alone. */
 function toErrorAnswer(
   { log, config }: ToolParts,
   { scope, request, response }: McpRequest,
@@ -117,9 +117,9 @@ function toErrorAnswer(
   // A model does not know the host that a path belongs to.
   const topupUrl = new URL(config.TOPUP_URL, publicAddress(request, config.PUBLIC_URL)).href;
   const shown = details.topupUrl === undefined ? details : { ...details, topupUrl };
-  const { content, ...result } = toToolResult(JSON.stringify(errorBody(requestId, error.code, shown)));
-  const hint: CallToolResult["content"][number] = { type: "text", text: errorHint(error, topupUrl) };
-  return { outcome: error.code, result: { ...result, content: [...content, hint], isError: true } };
+  const body = errorBody(requestId, error.code, shown);
+  const withHint = { ...body, error: { ...body.error, nextStep: errorHint(error, topupUrl) } };
+  return { outcome: error.code, result: { ...toToolResult(JSON.stringify(withHint)), isError: true } };
 }
 
 /** A REST body as a tool result: parsed, and as text for clients that do not read structured content. */

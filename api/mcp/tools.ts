@@ -23,10 +23,16 @@ export function isToolName(name: string): name is keyof typeof toolNames {
 
 type Definition = Omit<Tool, "name">;
 
+/** The body of an error: that of REST, with what a model does next. */
+const toolErrorBody = z.strictObject({
+  ...errorBodySchema.shape,
+  error: z.strictObject({ ...errorBodySchema.shape.error.shape, nextStep: z.string().describe("What to do next.") }),
+});
+
 const search: Definition = {
   title: "Search Google",
   inputSchema: objectSchema(searchRequestBody, "input"),
-  outputSchema: objectSchema(z.union([searchResponseBody, compactResponseBody, errorBodySchema]), "output"),
+  outputSchema: objectSchema(z.union([searchResponseBody, compactResponseBody, toolErrorBody]), "output"),
   annotations: {
     title: "Search Google",
     // A search costs money: clients that ask their user before a tool acts should ask here too.
@@ -44,7 +50,7 @@ const usage: Definition = {
     "Returns the organization's available credit in mils (1000 mils are 1 USD) and its plan. Free, but counts as one " +
     "request of the rate limit. Call it before a series of searches, or after an `out_of_credits` error.",
   inputSchema: objectSchema(z.strictObject({}), "input"),
-  outputSchema: objectSchema(z.union([usageResponseBody, errorBodySchema]), "output"),
+  outputSchema: objectSchema(z.union([usageResponseBody, toolErrorBody]), "output"),
   annotations: {
     title: "Read the credit balance",
     readOnlyHint: true,
@@ -73,7 +79,7 @@ function describeSearch(plan: Plan): string {
     "Only `keyword` is required. It may contain search operators such as quotes, `site:` and `-word`. " +
     "Write `location` with its country, for example `Austin, Texas, United States`. " +
     "Domains that end in `.example` are sandbox data, not real sites. " +
-    "After an error, read `error.code` and `error.details`, and follow the last text of the result."
+    "After an error, follow `error.nextStep`."
   );
 }
 

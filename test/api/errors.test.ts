@@ -106,7 +106,8 @@ test("402 out_of_credits reports what searches in flight hold", async () => {
     details: empty,
   });
   const agent = await Agent.connect(service, lowOnCredit.token);
-  expect((await agent.call("serp.search", { keyword: "a" })).texts[1]).toContain("top up at https://pay.example/.");
+  const { body } = await agent.call("serp.search", { keyword: "a" });
+  expect(body.error.nextStep).toContain("top up at https://pay.example/.");
   await agent.close();
 
   const busy = await service.organization({ creditMils: 8 });
@@ -229,12 +230,12 @@ test("504 engine_timeout at the deadline over MCP, in every revision", async () 
     revisionNames.map(async (revision) => {
       const payer = await service.organization({ creditMils: 100 });
       const agent = await Agent.connect(service, payer.token, { revision });
-      const { isError, body, texts } = await agent.call("serp.search", { keyword: "sandbox:timeout" });
+      const { isError, body } = await agent.call("serp.search", { keyword: "sandbox:timeout" });
       expect({ isError, error: body.error }).toMatchObject({
         isError: true,
         error: { code: "engine_timeout", details: { timeoutMs } },
       });
-      expect(texts[1]).toMatch(/^Nothing was charged, unless .* the retry needs the same key/);
+      expect(body.error.nextStep).toMatch(/^Nothing was charged, unless .* the retry needs the same key/);
       await agent.close();
       return payer;
     }),

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { answerExamples, errorExamples, type Examples, usageExamples } from "../../../api/docs/examples.ts";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { listTools } from "../../../api/mcp/tools.ts";
+import { errorBodySchema } from "../../../shared/errors.ts";
 import type { Plan } from "../../../shared/credits/plans.ts";
 
 /** Clients keep the published schemas and refuse what these do not allow. */
@@ -19,7 +20,10 @@ const plan: Plan = {
 };
 
 const valuesOf = (examples: Examples) => Object.values(examples).map(({ value }) => value);
-const errorValues = Object.values(errorExamples).flatMap(valuesOf);
+const errorValues = Object.values(errorExamples)
+  .flatMap(valuesOf)
+  .map((value) => errorBodySchema.parse(value))
+  .map(({ error, ...body }) => ({ ...body, error: { ...error, nextStep: "Wait 1 s, then retry." } }));
 
 /** The same value with one more field in each of its objects. */
 function extended(value: unknown): unknown {

@@ -6,7 +6,7 @@ import { endlessWindow } from "../../harness/fixtures/refusals.ts";
 import type { Answer, Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
-/** A tool fails with the same error as REST, as a result that a model can read. */
+/** A tool fails with the same error as REST, as a result that a model can read. Both of its copies say what to do next. */
 
 const service = await usualService();
 
@@ -24,9 +24,8 @@ async function refusedAlike(
   expect(byAgent.isError).toBe(true);
   expect(byAgent.body.requestId).toMatch(/^req_/);
   expect(errorOf(byAgent)).toEqual(errorOf(byRest));
-  const [json = "", hint = ""] = byAgent.texts;
-  expect(JSON.parse(json)).toEqual(byAgent.body);
-  return hint;
+  expect(byAgent.texts.map((text) => JSON.parse(text))).toEqual([byAgent.body]);
+  return byAgent.body.error.nextStep;
 }
 
 interface RefusalOptions {
@@ -36,11 +35,12 @@ interface RefusalOptions {
   api?: number;
 }
 
-/** The error without the window's retry time, which its message says too: it changes between the two requests. */
+/** The error that both share, without the window's retry time, which its message says too: it changes between the two requests. */
 function errorOf({ body }: ToolAnswer | Answer) {
-  const { code, details } = body.error;
-  if (details.reason !== "window") return body.error;
-  expect(body.error.message).toBe(messageOf(code, details));
+  const { nextStep: _, ...error } = body.error;
+  const { code, details } = error;
+  if (details.reason !== "window") return error;
+  expect(error.message).toBe(messageOf(code, details));
   return { code, details: { ...details, retryAfterMs: expect.any(Number) } };
 }
 

@@ -144,10 +144,10 @@ test("a client that asks for plain names sees only these, and can call every nam
 test("an agent without credit gets a complete address to top up at, although the service does not know its own", async () => {
   const { token } = await service.organization({ creditMils: 3 });
   const agent = await Agent.connect(service, token);
-  const { body, texts } = await agent.call("serp_search", { keyword: "a" });
+  const { body } = await agent.call("serp_search", { keyword: "a" });
   const topupUrl = `${service.apis[0]?.url}/billing`;
   expect(body.error).toMatchObject({ code: "out_of_credits", details: { topupUrl } });
-  expect(texts[1]).toContain(`top up at ${topupUrl}.`);
+  expect(body.error.nextStep).toContain(`top up at ${topupUrl}.`);
   await agent.close();
 });
 
