@@ -10,7 +10,6 @@ import type { Config } from "../../shared/config.ts";
 import { CallerError, errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
-import { chargingRule } from "../charging-rule.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
 import { isIdempotencyKey, publicAddress } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/send-json.ts";
@@ -25,7 +24,8 @@ import { AnswerCopies } from "./answer-copies.ts";
 
 const toolsListTtlMs = 300_000;
 
-const instructions = `Searches Google for a price per answer. Prices are in mils; 1000 mils are 1 USD. ${chargingRule}`;
+const instructions =
+  "Searches Google: current, local and sourced facts. Each search costs money; `usage_get` shows the balance.";
 
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();

@@ -21,7 +21,7 @@ describe.each(revisionNames)("an agent that speaks %s", (revision) => {
     expect(agent.client.getServerVersion()).toMatchObject({ name: "serpmill" });
   });
 
-  test("lists two tools under two names each, with their schemas and the price", async () => {
+  test("lists two tools under two names each, with their schemas, the short format and the price", async () => {
     const { tools } = await agent.client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(["serp.search", "usage.get", "serp_search", "usage_get"]);
     const [search, usage, plainSearch, plainUsage] = tools;
@@ -29,7 +29,9 @@ describe.each(revisionNames)("an agent that speaks %s", (revision) => {
       { ...search, name: "serp_search" },
       { ...usage, name: "usage_get" },
     ]);
-    expect(search?.description).toContain("costs 5 mils");
+    expect(search?.description).toMatch(
+      /Set `format` to `compact` unless .* costs 5 mils .* A search that fails costs nothing\./,
+    );
     expect(search?.inputSchema).toMatchObject({ required: ["keyword"], additionalProperties: false });
     const fields = ["keyword", "engine", "location", "language", "device", "depth", "targetDomain", "types", "format"];
     fields.push("maxAgeSeconds", "include");
