@@ -15,16 +15,21 @@ const lineBreakTag = /^<br\b/;
 const voidTag = /^<w?br\b/;
 const bareTag = /^<[a-z]+\s*\/?>$/i;
 const tagName = /^<\/?([a-z][^\s/>]*)/i;
-const invalidInUrl = /[\s\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+const invalidInUrl = /[\s\p{Cc}\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
 /** A URL whose host every parser reads alike: two slashes, no user name, no backslash before the path. */
 const unambiguousHost = /^https?:\/\/[^/\\?#@]+(?:[/?#]|$)/i;
-const invisible = /[\p{Cc}\p{Zl}\p{Zp}\u00a0\u202a-\u202e\u2066-\u2069]/u;
+const invisible = /[\p{Cc}\p{Zl}\p{Zp}\u00a0\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
 /**
  * Embeddings, overrides and isolates of bidirectional text. They change the order of all that follows, so a text could look
  * like another one (Unicode Technical Report 36, section 3.3). The marks LRM, RLM and ALM affect only their neighbours, and
  * ZWJ and ZWNJ are part of the spelling of Persian, of Indic languages and of emoji: these stay.
  */
 const bidiControls = /[\u202a-\u202e\u2066-\u2069]+/g;
+/**
+ * Tag characters. They spell ASCII that no person sees and that models read. Only the flags of regions, such as Scotland, are
+ * spelled with them: the group is such a flag.
+ */
+const tagCharacters = /(\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f})|[\u{e0000}-\u{e007f}]+/gu;
 const lineBreak = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 /** Spaces, and line breaks and tabs between them. */
 const gaps = /[\p{Cc}\p{Zl}\p{Zp} ]+/gu;
@@ -58,6 +63,7 @@ function shortened(text: string): string {
 function withoutInvisible(text: string): string {
   return text
     .replace(bidiControls, "")
+    .replace(tagCharacters, "$1")
     .replaceAll("\u00a0", " ")
     .replace(gaps, (gap) => (lineBreak.test(gap) ? " " : gap));
 }
