@@ -24,26 +24,31 @@ export class AnswerCopies {
   }
 
   /**
-   * The bytes of a message that the SDK wrote: up to the end of its first copy of the answer, and the rest in parts, of which
-   * one is the answer itself: another copy of it would take as much memory again until the caller has read it.
+   * The bytes of a message that the SDK wrote: up to the end of its first whole copy of the answer, and the rest. One of the parts
+   * is the answer itself: another copy of it would take as much memory again until the caller has read it.
    * @returns undefined for a message without an answer, such as a progress notification.
    */
-  split(message: Buffer): { first: Buffer; rest: Buffer[] } | undefined {
+  split(message: Buffer): { first: Buffer[]; rest: Buffer[] } | undefined {
     const text = JSON.stringify(this.#mark);
     const at = message.indexOf(text);
     if (at < 0) return undefined;
     const structured = JSON.stringify({ copy: this.#mark });
     const secondAt = message.indexOf(structured, at);
     if (secondAt < 0) throw new Error("the SDK wrote a result without structured content");
-    return {
-      first: Buffer.concat([message.subarray(0, at), shortText(this.#body)]),
-      rest: [message.subarray(at + text.length, secondAt), this.#body, message.subarray(secondAt + structured.length)],
-    };
+    const short = shortText(this.#body);
+    const first = Buffer.concat([message.subarray(0, at), short.text]);
+    const second = [message.subarray(at + text.length, secondAt), this.#body];
+    const end = message.subarray(secondAt + structured.length);
+    return short.isTruncated ? { first: [first, ...second], rest: [end] } : { first: [first], rest: [...second, end] };
   }
 }
 
-/** As much as a page of a hundred results with all their details has. Models read less, and each character is escaped. */
-const bytesMax = 512 * 1024;
+/**
+ * As much as models read. With both copies, an answer of 800 KiB stays below 1 MiB. That is the most that the official SDK for
+ * Python takes as one event: it drops a larger one, and the search was charged. The text may have twice as many bytes, because
+ * each character may be escaped.
+ */
+const bytesMax = 100 * 1024;
 /** A string in JSON ends at a quote behind an even number of backslashes. This way to find it needs no stack. */
 const string = String.raw`".*?(?<!\\)(?:\\\\)*"`;
 /** What a model does not need beside the `url`. */
@@ -65,23 +70,24 @@ const unreadFields = new RegExp(`,${unread}|${unread},?`, "gs");
  *
  * Of an oversized answer it has the first results and the mark `truncated`.
  * @param body the answer, as the worker wrote it.
- * @returns the text as a JSON string.
+ * @returns the text as a JSON string, and whether results are missing.
  */
-export function shortText(body: Buffer): Buffer {
+export function shortText(body: Buffer): { text: Buffer; isTruncated: boolean } {
   // One character for each byte: all that is found or escaped here is ASCII, and no byte of another character looks like it.
   const short = cutFields(body);
-  const fitting = short.length > bytesMax ? cutFields(firstResults(body)) : short;
-  return Buffer.from(JSON.stringify(fitting), "latin1");
+  const fewer = short.length > bytesMax ? firstResults(body) : undefined;
+  const text = Buffer.from(JSON.stringify(fewer ? cutFields(fewer) : short), "latin1");
+  return { text, isTruncated: fewer !== undefined };
 }
 
 const cutFields = (body: Buffer) => body.toString("latin1").replace(unreadFields, "");
 
 const answerSchema = z.looseObject({ results: z.array(z.unknown()) });
 
-/** The answer with as many results as fit; as it is if it has none. */
-function firstResults(body: Buffer): Buffer {
+/** The answer with as many results as fit; undefined if it has none. */
+function firstResults(body: Buffer): Buffer | undefined {
   const { data } = answerSchema.safeParse(JSON.parse(body.toString()));
-  if (!data) return body;
+  if (!data) return undefined;
   const { results, ...others } = data;
   const first = results.slice(0, countFitting(results, bytesMax));
   return Buffer.from(JSON.stringify({ ...others, truncated: true, results: first }));

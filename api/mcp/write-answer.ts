@@ -5,8 +5,8 @@ import type { UnsentAnswers } from "../search/unsent-answers.ts";
 import type { McpRequest } from "./mcp-request.ts";
 
 /**
- * Writes what the SDK answers. The result of a search has the answer twice, and one copy is enough to use it. So the first
- * copy is written alone, and the rest only after the socket took all of it. A caller that disconnects in the middle gets no
+ * Writes what the SDK answers. The result of a search has the answer twice, and one whole copy is enough to use it. So the first
+ * one is written alone, and the rest only after the socket took all of it. A caller that disconnects in the middle gets no
  * error: delivery decides about its charge.
  */
 export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unsent: UnsentAnswers): Promise<void> {
@@ -37,15 +37,16 @@ export async function writeAnswer(answer: Response, mcpRequest: McpRequest, unse
   response.end();
 }
 
-/** The bytes of a message in two parts. The first ends with the first copy of an answer. */
-function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer; rest: Buffer[]; length: number } {
+/** The bytes of a message. The first ones end with the first whole copy of an answer. */
+function splitMessage(bytes: Buffer, { delivery }: McpRequest): { first?: Buffer[]; rest: Buffer[]; length: number } {
   const split = delivery?.copies.split(bytes);
   if (!split) return { rest: [bytes], length: bytes.length };
-  return { ...split, length: split.rest.reduce((sum, { length }) => sum + length, split.first.length) };
+  const length = [...split.first, ...split.rest].reduce((sum, part) => sum + part.length, 0);
+  return { ...split, length };
 }
 
-async function handOverFirstCopy(socket: SocketWriter, first: Buffer | undefined, { delivery }: McpRequest) {
-  if (first && (await socket.handOver(first))) delivery?.flushed();
+async function handOverFirstCopy(socket: SocketWriter, first: Buffer[] | undefined, { delivery }: McpRequest) {
+  if (first && (await socket.handOver(...first))) delivery?.flushed();
 }
 
 /** Writes to a response and waits until the socket has taken it. */

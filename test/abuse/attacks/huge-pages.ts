@@ -13,8 +13,8 @@ const mib = 1_048_576;
 /** `mem_limit` of docker compose, for the API and for the worker. */
 const containerBytes = 512 * mib;
 const answerBytesMax = 2 * mib;
-/** The text copy of an MCP answer has half a megabyte, in which each quote and backslash is escaped once more. */
-const copyBytesMax = 1 * mib;
+/** The text copy of an MCP answer has 100 KiB, in which each quote and backslash is escaped once more. */
+const copyBytesMax = mib / 4;
 const answerMsMax = 60_000;
 const pageBytes = 3.9 * mib;
 const inFlight = 16;

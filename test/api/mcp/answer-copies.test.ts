@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { shortText } from "../../../api/mcp/answer-copies.ts";
+import { AnswerCopies, shortText } from "../../../api/mcp/answer-copies.ts";
 import { type Result, type SiteLink, resultTypes } from "../../../shared/results.ts";
 
 /** A text that may look like JSON, or like the end of a string in it. */
@@ -38,7 +38,7 @@ const compactResult = fc.record({ title: text, url: text, description: text });
 
 /** The text of an answer, parsed: first the JSON string, then the JSON in it. */
 const textOf = (answer: object): unknown =>
-  JSON.parse(JSON.parse(shortText(Buffer.from(JSON.stringify(answer))).toString()));
+  JSON.parse(JSON.parse(shortText(Buffer.from(JSON.stringify(answer))).text.toString()));
 
 const present = (fields: object) =>
   Object.fromEntries(
@@ -72,10 +72,17 @@ test("an answer whose texts consist of quotes and backslashes is shortened, howe
   expect(textOf({ results: [{ rank: 1, breadcrumb, url: "u" }] })).toEqual({ results: [{ rank: 1, url: "u" }] });
 });
 
-test("of an answer above 512 KiB it has the first results and the mark, so it stays JSON and models can read it", () => {
+test("of an answer above 100 KiB it has the first results and the mark, so it stays JSON and models can read it", () => {
   const results = Array.from({ length: 100 }, (_, row) => ({ rank: row + 1, title: '"'.repeat(5_000) }));
   const answer = { requestId: "req_1", creditsCharged: 5, results };
-  const short = shortText(Buffer.from(JSON.stringify(answer)));
-  expect(short.length).toBeLessThan(2.1 * 512 * 1024);
-  expect(textOf(answer)).toEqual({ ...answer, truncated: true, results: results.slice(0, 52) });
+  expect(textOf(answer)).toEqual({ ...answer, truncated: true, results: results.slice(0, 10) });
+});
+
+test("an answer of 800 KiB makes a message below 1 MiB, whatever its texts are, so the official SDK for Python reads it", () => {
+  const results = Array.from({ length: 100 }, (_, row) => ({ rank: row + 1, title: '"'.repeat(4_090) }));
+  const body = Buffer.from(JSON.stringify({ requestId: "req_1", results }));
+  expect(body.length).toBeGreaterThan(800 * 1024);
+  const copies = new AnswerCopies(body);
+  const split = copies.split(Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: 1, result: copies.result })));
+  expect(Buffer.concat([...(split?.first ?? []), ...(split?.rest ?? [])]).length).toBeLessThan(1024 * 1024);
 });

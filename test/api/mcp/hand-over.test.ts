@@ -108,6 +108,22 @@ test.each(forms.slice(2))(
   },
 );
 
+test("a text that lacks results is no whole copy: the search is paid once the structured content is there too", async () => {
+  const results = [{ rank: 1, title: "a".repeat(copyBytes) }];
+  const truncating = await AnsweringApi.start({ body: JSON.stringify({ requestId: "req_1", results }), deliveryMs });
+  const impatient = new PausingClient(truncating.url);
+  impatient.send(search("current", {}));
+  await impatient.readUntil('"structuredContent":');
+  impatient.reset();
+  await expect.poll(() => truncating.decisions).toEqual(["reversed"]);
+  const patient = new PausingClient(truncating.url);
+  patient.send(search("current", {}));
+  expect(await patient.read(copyBytes)).toBeGreaterThanOrEqual(copyBytes);
+  await expect.poll(() => truncating.decisions).toEqual(["reversed", "confirmed"]);
+  patient.reset();
+  truncating.stop();
+});
+
 test("a caller that takes too long for the first copy never gets all of it, and does not pay", async () => {
   const impatient = await AnsweringApi.start({ body, deliveryMs: 200 });
   const client = new PausingClient(impatient.url);

@@ -49,8 +49,8 @@ export const deliveryMutants: readonly Mutant[] = [
       inCode(
         "handOverFirstCopy",
         replace(
-          "if (first && (await socket.handOver(first))) delivery?.flushed();",
-          "if (first) { delivery?.flushed(); await socket.handOver(first); }",
+          "if (first && (await socket.handOver(...first))) delivery?.flushed();",
+          "if (first) { delivery?.flushed(); await socket.handOver(...first); }",
         ),
       ),
     ],
@@ -60,10 +60,7 @@ export const deliveryMutants: readonly Mutant[] = [
     what: "The charge of an MCP answer is final only after both copies, so a caller can read the first for free.",
     caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [
-      inCode(
-        "splitMessage",
-        replace("...split,", "first: Buffer.concat([split.first, ...split.rest]), rest: [Buffer.alloc(0)],"),
-      ),
+      inCode("splitMessage", replace("...split,", "first: [...split.first, ...split.rest], rest: [Buffer.alloc(0)],")),
     ],
   },
   {
