@@ -116,6 +116,7 @@ async function loadPage(address, request, focused) {
   try {
     const response = await fetch(address, { ...request, signal: own.signal });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (own.isForm && !response.ok && page.querySelector("main.narrow")) return alertPerson(refusalIn(page, response.status));
     showPage(page, response, request.method !== "POST" || response.redirected ? response.url + new URL(address).hash : undefined);
     const focus = focused(document);
     if (focus && !focus.matches("a, input, select, button")) focus.tabIndex = -1;
@@ -123,18 +124,30 @@ async function loadPage(address, request, focused) {
   } catch {
     if (own.signal.aborted) return;
     // Whether the change was made is unknown, so it is not sent again.
-    if (request.method !== "POST") return location.assign(address);
-    const problem = document.createElement("p");
-    Object.assign(problem, { className: "notice warning", role: "alert", tabIndex: -1 });
-    problem.textContent = "The service did not answer. Reload the page to see whether the change was made.";
-    document.querySelector("main .head").after(problem);
-    problem.focus();
+    if (own.isForm) alertPerson("The service did not answer. Reload the page to see whether the change was made.");
+    else location.assign(address);
   } finally {
     if (loading === own) {
       loading = undefined;
       document.querySelector("main").ariaBusy = null;
     }
   }
+}
+
+/** What the page of an error says. It does not replace the page that has what a person typed. */
+function refusalIn(page, status) {
+  if (status === 401) return "You are signed out. Sign in in another tab, then send this again.";
+  const [title, text] = [...page.querySelectorAll("h1, h1 + p")].map(({ textContent }) => textContent);
+  return `${title}. ${text} What you entered is still here.`;
+}
+
+/** Says why a form has changed nothing on this page, in place of what the last form got. */
+function alertPerson(text) {
+  document.getElementById("refusal")?.remove();
+  const problem = document.createElement("p");
+  Object.assign(problem, { id: "refusal", className: "notice warning", role: "alert", tabIndex: -1, textContent: text });
+  document.querySelector("main .head").after(problem);
+  problem.focus();
 }
 
 /** @param address of the page; undefined if the form has no page of its own, so that the address stays. */

@@ -105,7 +105,8 @@ export function sendErrorPage(
     body: narrowPage(
       brand,
       html`<h1>${title}</h1>
-<p>${text}${reloads && " This page reloads automatically."}</p>
+<p>${text}</p>
+${reloads && html`<p>This page reloads automatically.</p>`}
 ${isUnknown && html`<ul>${[...pagesThere, ...otherPages].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
 <p><a class="button" href="${next.path}">${next.label}</a></p>
 <p class="aside">Request <code>${requestScopeOf(response).requestId}</code></p>`,

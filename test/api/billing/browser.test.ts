@@ -161,6 +161,42 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByLabel("Threshold in US dollars").inputValue()).toBe("5");
   });
 
+  test("a form that is sent after the session has ended keeps what was entered, and is saved after a sign-in in another tab", async () => {
+    const person = await openPage();
+    const organization = await service.organization();
+    await signIn(person, organization);
+    const { page, context } = person;
+    await page.goto(`${url}/billing/settings`);
+    const threshold = page.getByLabel("Threshold in US dollars");
+    await context.clearCookies();
+    await threshold.fill("5");
+    for (let sent = 1; sent <= 2; sent += 1) {
+      await threshold.press("Enter");
+      await page.getByRole("alert").filter({ hasText: "Sign in in another tab" }).and(page.locator(":focus")).waitFor();
+      expect([await threshold.inputValue(), await page.getByRole("alert").count()]).toEqual(["5", 1]);
+    }
+    await signInAt(await context.newPage(), service, `${url}/billing`, organization.token);
+    await threshold.press("Enter");
+    await page.getByText("Threshold saved: $5.00.").waitFor();
+  });
+
+  test("a form that comes after too many changes keeps what was entered, and says why nothing was changed", async () => {
+    const person = await openPage();
+    const { organizationId, tokenId, token } = await service.organization();
+    await service.database.query(
+      `insert into audit_entries (actor_kind, actor, action, organization_id)
+       select 'account', $2, 'low_balance.set', $1 from generate_series(1, 200)`,
+      [organizationId, tokenId],
+    );
+    const { page } = person;
+    await signInAt(page, service, `${url}/billing/settings`, token);
+    const threshold = page.getByLabel("Threshold in US dollars");
+    await threshold.fill("5");
+    await threshold.press("Enter");
+    await page.getByRole("alert").filter({ hasText: "Too many changes. Nothing was changed: " }).waitFor();
+    expect(await threshold.inputValue()).toBe("5");
+  });
+
   test("if a proxy answers a form with a page of its own, the page stays and says so, also over plain http", async () => {
     const person = await openPage();
     const { page } = person;
