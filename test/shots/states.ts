@@ -106,7 +106,7 @@ async function refusedSignIn(page: Page): Promise<void> {
 
 async function refusedThreshold(page: Page): Promise<void> {
   await page.getByLabel("Threshold in US dollars").fill("many");
-  await page.getByRole("button", { name: "Save", exact: true }).first().click();
+  await page.getByRole("button", { name: "Save threshold" }).click();
   await page.locator(".problem").waitFor();
 }
 

@@ -8,6 +8,7 @@ const newSections = new Map();
 const keptParts = "details, .scroll";
 // These forms lead to Stripe's page, and the playground has a script of its own.
 const formsThatLeave = /^\/(billing\/topup|billing\/auto-topup\/card|playground\/.*)$/;
+const entries = 'form[method="post"] input:not([type="hidden"], [type="password"])';
 const searchField = 'input[type="search"], #search [name="keyword"]';
 let source;
 // The load of a page that is under way.
@@ -117,6 +118,7 @@ async function loadPage(address, request, focused) {
     const response = await fetch(address, { ...request, signal: own.signal });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     if (own.isForm && !response.ok && page.querySelector("main.narrow")) return alertPerson(refusalIn(page, response.status));
+    keepEntries(page, address);
     showPage(page, response, request.method !== "POST" || response.redirected ? response.url + new URL(address).hash : undefined);
     const focus = focused(document);
     if (focus && !focus.matches("a, input, select, button")) focus.tabIndex = -1;
@@ -131,6 +133,16 @@ async function loadPage(address, request, focused) {
       loading = undefined;
       document.querySelector("main").ariaBusy = null;
     }
+  }
+}
+
+/** Keeps what a person entered in the other forms of this page, if the new page has them too. @param sent the address of the answered form. */
+function keepEntries(page, sent) {
+  for (const { form, name, type, value, defaultValue, checked, defaultChecked } of document.querySelectorAll(entries)) {
+    if (form.action === sent || (value === defaultValue && checked === defaultChecked)) continue;
+    const { elements = [] } = [...page.forms].find(({ action }) => action === form.action) ?? {};
+    const isSame = (field) => field.name === name && (!/^(checkbox|radio)$/.test(type) || field.value === value);
+    Object.assign([...elements].find(isSame) ?? {}, { value, checked });
   }
 }
 

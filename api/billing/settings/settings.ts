@@ -88,7 +88,7 @@ ${limits && limitsSection(limits, sent)}
 <form class="form" method="post" action="/billing/settings/low-balance">
 ${organizationField(organizationId)}
 ${dollarsField(sent, { name: "dollars", label: "Threshold in US dollars", hint: "For example 5 or 7.50. Leave empty for no warning.", mils: thresholdMils })}
-<button>Save</button>
+<button>Save threshold</button>
 </form>
 </section>
 ${config.KEPT_ANSWERS_DAYS > 0 && keptSection(organizationId, sent, { keptDays, daysMax: config.KEPT_ANSWERS_DAYS })}
@@ -263,7 +263,7 @@ function addressForm(organizationId: string, webhook: Webhook | undefined, sent:
   return html`<form class="form" method="post" action="/billing/settings/webhook">
 ${organizationField(organizationId)}
 ${textField(sent, { name: "url", label: "Address", hint, value: webhook?.url, attributes })}
-<button>Save</button>
+<button>Save address</button>
 </form>`;
 }
 

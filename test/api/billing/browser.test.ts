@@ -73,7 +73,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.goto(`${url}/billing/settings`);
     const loaded = await loads();
     const threshold = page.getByLabel("Threshold in US dollars");
-    const save = page.locator("form", { has: threshold }).getByRole("button", { name: "Save", exact: true });
+    const save = page.getByRole("button", { name: "Save threshold" });
     await threshold.fill("many");
     await save.click();
     await page.locator(".problem").waitFor();
@@ -126,7 +126,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.clock.install();
     await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
     await page.getByLabel("Address").fill("https://hooks.example/");
-    await page.getByRole("button", { name: "Save", exact: true }).last().click();
+    await page.getByRole("button", { name: "Save address" }).click();
     const sentence = await page.getByText("It is shown only now").boundingBox();
     const secret = page.locator("#webhook-secret");
     const below = await secret.boundingBox();
@@ -178,6 +178,22 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await signInAt(await context.newPage(), service, `${url}/billing`, organization.token);
     await threshold.press("Enter");
     await page.getByText("Threshold saved: $5.00.").waitFor();
+  });
+
+  test("saving one form keeps what was entered in the others and is not saved yet", async () => {
+    const { page } = await openPage();
+    await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
+    await page.getByLabel("Monthly limit").fill("20");
+    await page.getByLabel("Address").fill("https://hooks.example/");
+    await page.getByLabel("Threshold in US dollars").fill("7.5");
+    await page.getByRole("button", { name: "Save threshold" }).click();
+    await page.getByText("Threshold saved: $7.50.").waitFor();
+    const valueOf = (label: string) => page.getByLabel(label).inputValue();
+    const labels = ["Threshold in US dollars", "Daily limit", "Monthly limit", "Address"];
+    expect(await Promise.all(labels.map(valueOf))).toEqual(["7.50", "", "20", "https://hooks.example/"]);
+    await page.getByRole("button", { name: "Save limits" }).click();
+    await page.getByText("Limits saved. Daily: none. Monthly: $20.00.").waitFor();
+    expect(await valueOf("Address")).toBe("https://hooks.example/");
   });
 
   test("a form that comes after too many changes keeps what was entered, and says why nothing was changed", async () => {
