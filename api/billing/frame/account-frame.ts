@@ -87,10 +87,18 @@ export const organizationField = (organizationId: string): Html =>
   html`<input type="hidden" name="organization" value="${organizationId}">`;
 
 /** A form that is one button. */
-export function buttonForm(
+export function buttonForm(path: string, label: string, { organizationId }: { organizationId: string }): Html {
+  return html`<form method="post" action="${path}">${organizationField(organizationId)}<button class="plain">${label}</button></form>`;
+}
+
+/** A form that removes what cannot be restored: one click shows the consequence, and another one removes it. */
+export function removalForm(
   path: string,
   label: string,
-  { organizationId, look = "plain" }: { organizationId: string; look?: string | undefined },
+  { organizationId, consequence }: { organizationId: string; consequence: string },
 ): Html {
-  return html`<form method="post" action="${path}">${organizationField(organizationId)}<button class="${look}">${label}</button></form>`;
+  return html`<details><summary class="danger">${label}</summary>
+<form method="post" action="${path}">${organizationField(organizationId)}
+<p>${consequence} This cannot be undone.</p>
+<button class="danger">Remove permanently</button></form></details>`;
 }

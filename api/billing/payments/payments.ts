@@ -12,7 +12,7 @@ import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { showOrganization } from "../../../shared/organizations/organizations.ts";
 import { isAutomatic, isTopupOf, type ListedTopup, listTopups } from "../../ledger/ledger-pages.ts";
-import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
+import { type AccountView, buttonForm, organizationField, removalForm, statusNotice } from "../frame/account-frame.ts";
 import {
   type AccountHandlers,
   type AccountRequest,
@@ -270,11 +270,12 @@ function firstCard(organizationId: string): Html {
 }
 
 function cardLine({ brand, last4, expires }: SavedCard, organizationId: string): Html {
+  const consequence = "Automatic top-up is switched off, and Stripe deletes the card.";
   return html`<div class="saved-card"><p><strong>${brand.charAt(0).toUpperCase()}${brand.slice(1)} ···· ${last4}</strong> <span class="aside">expires ${expires}</span></p>
 <div class="row">
 ${buttonForm("/billing/auto-topup/card", "Save another card", { organizationId })}
-${buttonForm("/billing/auto-topup/card/remove", "Remove the card", { organizationId, look: "danger" })}
-</div></div>`;
+</div>
+${removalForm("/billing/auto-topup/card/remove", "Remove the card", { organizationId, consequence })}</div>`;
 }
 
 function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Html {

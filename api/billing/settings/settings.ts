@@ -15,7 +15,7 @@ import { readKeptDays, setKeptDays } from "../../../shared/credits/kept-answers.
 import { changeLimitsRecorded, testWebhook } from "../../organizations/audited-changes.ts";
 import { type OwnLimits, readOwnLimits } from "../../organizations/limits.ts";
 import { LimitsTooHigh } from "../../tokens/token-family.ts";
-import { type AccountView, buttonForm, organizationField, statusNotice } from "../frame/account-frame.ts";
+import { type AccountView, buttonForm, organizationField, removalForm, statusNotice } from "../frame/account-frame.ts";
 import {
   type AccountHandlers,
   changeAccount,
@@ -236,8 +236,9 @@ function webhookSection(shown: {
   isOff: boolean;
 }): Html {
   const { organizationId, webhook, events, sent, secret, isOff } = shown;
-  const button = (action: string, label: string, look?: string) =>
-    buttonForm(`/billing/settings/webhook/${action}`, label, { organizationId, look });
+  const button = (action: string, label: string) =>
+    buttonForm(`/billing/settings/webhook/${action}`, label, { organizationId });
+  const consequence = "Waiting events will not be sent, and the secret is deleted: a new webhook gets another one.";
   return html`<section id="webhook" class="setting" aria-labelledby="webhook-title">
 <div class="intro"><h2 id="webhook-title">Webhook</h2>
 <p class="aside">${isOff ? "The operator of this service has turned webhooks off." : "Serpmill sends signed events to this address."}</p></div>
@@ -248,8 +249,8 @@ ${
   html`<div class="row">
 ${!isOff && button("test", "Send a test event")}
 ${button("secret", "New secret")}
-${button("remove", "Remove the webhook", "danger")}
-</div>`
+</div>
+${removalForm("/billing/settings/webhook/remove", "Remove the webhook", { organizationId, consequence })}`
 }
 ${webhook?.oldSecretEndsAt instanceof Date && html`<p class="aside">Events are also signed with each old secret for 24 hours: with the last one until ${shortMomentOf(webhook.oldSecretEndsAt)}.</p>`}
 </div>

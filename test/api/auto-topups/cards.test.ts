@@ -57,6 +57,12 @@ test("another card replaces the first one, which Stripe deletes; both belong to 
   await untilAttached(payer.customer, ["4444"]);
 });
 
+test("the button that removes the card is closed at first, behind the consequence", async () => {
+  const payer = await payerWithCard(service, stub);
+  const [, closed] = /<details>(.*?)<\/details>/s.exec(await payer.page()) ?? [];
+  expect(closed).toMatch(/Remove the card.*Automatic top-up is switched off.*<button class="danger">/s);
+});
+
 test("a removed card is deleted at Stripe, also if that is away at first, and a repeated event does not bring it back", async () => {
   const payer = await payerWithCard(service, stub);
   const { session } = await payer.enterCard({ last4: "1881" });

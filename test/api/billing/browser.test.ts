@@ -139,6 +139,20 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Copy", exact: true }).waitFor();
   });
 
+  test("a webhook is removed by a second click, after the first has shown the consequence", async () => {
+    const { page } = await openPage();
+    await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
+    await page.getByLabel("Address").fill("https://hooks.example/");
+    await page.getByRole("button", { name: "Save address" }).click();
+    await page.getByText("It is shown only now").waitFor();
+    const remove = page.getByRole("button", { name: "Remove permanently" });
+    expect(await remove.isVisible()).toBe(false);
+    await page.getByText("Remove the webhook").click();
+    expect(await page.getByText("This cannot be undone.").isVisible()).toBe(true);
+    await remove.click();
+    await page.getByText("Webhook removed.").waitFor();
+  });
+
   test("an address that does not exist leads a browser to the pages that do, and a program gets the error", async () => {
     const person = await openPage();
     await person.page.goto(`${url}/bilings`);
