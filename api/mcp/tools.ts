@@ -20,6 +20,9 @@ export function isToolName(name: string): name is keyof typeof toolNames {
   return Object.hasOwn(toolNames, name);
 }
 
+/** Rules of a JSON Schema that the schemas of answers leave out. */
+const rulesOfInput = ["additionalProperties", "pattern", "minLength", "maxLength"] as const;
+
 type Definition = Omit<Tool, "name">;
 
 /** The body of an error: that of REST, with what a model does next. */
@@ -102,8 +105,9 @@ function objectSchema(schema: z.ZodType, io: "input" | "output"): Tool["inputSch
       // zod adds these bounds to every integer.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // Fields may be added to an answer, and clients keep its schema: they must accept fields that they do not know.
-      if (io === "output") delete jsonSchema.additionalProperties;
+      // Fields may be added to an answer, and clients keep its schema: they must accept fields that they do not know. The form of a
+      // text, such as an id, helps no reader of an answer, and each client loads it with the list.
+      if (io === "output") for (const rule of rulesOfInput) delete jsonSchema[rule];
     },
   });
   return { ...json, type: "object" };

@@ -62,3 +62,8 @@ test.each(published)(
     }
   },
 );
+
+test("the schemas of the tools' answers have no rules for texts, which every client would load", () => {
+  const schemas = JSON.stringify([search?.outputSchema, usage?.outputSchema]);
+  expect(schemas).not.toMatch(/"(pattern|minLength|maxLength)":/);
+});
