@@ -147,6 +147,8 @@ const engineSettings = z.object({
   SERPAPI_CONCURRENCY: providerConcurrency.optional(),
   /** Whether an AI Overview that SerpApi only announces is fetched by a second, billed search. */
   SERPAPI_AI_OVERVIEW: onOrOff.default("off"),
+  /** Whether SerpApi may answer from its cache, up to an hour old and free. */
+  SERPAPI_CACHE: onOrOff.default("off"),
   SERPER_API_KEY: visibleAscii,
   SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
   /** Absent: the limit finds itself. */

@@ -9,6 +9,7 @@ import { page, tableRows } from "./markdown.ts";
 /** What the page assumes. */
 const assumed = {
   rates: [10, 100, 1_000, 5_000],
+  ratesOfCells: [5_000, 10_000, 100_000],
   /** The provider's time, and what the service adds under load. */
   searchSeconds: 2.1,
   /** Of the time that a process or a server is busy; of a worker's slots that are taken. */
@@ -228,6 +229,23 @@ const proxies = (): Row[] =>
     };
   });
 
+const cells = (): Row[] =>
+  assumed.ratesOfCells.map((rate) => {
+    const { cpu, bytes } = measured();
+    const count = Math.ceil((rate * cpu.redis) / assumed.busyMax);
+    const cell = installationFor(rate / count, { spare: 1 });
+    return {
+      "searches/s in cells": grouped(rate),
+      cells: count,
+      "APIs of a cell": cell.apis,
+      "workers of a cell": cell.workers,
+      "in flight": grouped(Math.round(rate * assumed.searchSeconds)),
+      "Postgres cores": servers(rate * cpu.postgres) + 1,
+      "connections to Postgres": grouped(count * cell.toPostgres),
+      "ledger and log GB a day": gb(rate * 86_400 * (bytes.ledger + bytes.log)),
+    };
+  });
+
 function toTable(rows: readonly Row[]): string {
   const titles = Object.keys(rows[0] ?? {});
   const line = (values: readonly (string | number)[]) => `| ${values.join(" | ")} |`;
@@ -240,7 +258,7 @@ function toTable(rows: readonly Row[]): string {
 
 /** The page with its tables computed anew: each replaces the one whose first column has the same title. */
 export function withComputedTables(text: string): string {
-  const tables = [installations(), limitRows(), proxies(), disks(), smallest()].map(toTable);
+  const tables = [installations(), limitRows(), proxies(), disks(), smallest(), cells()].map(toTable);
   let computed = text;
   for (const table of tables) {
     const start = `\n${table.slice(0, table.indexOf(" |"))} |`;

@@ -99,6 +99,7 @@ test.each([
   { setting: "DATAFORSEO_QUESTION_CLICKS", value: "5", expected: "expected a whole number from 0 to 4" },
   { setting: "DATAFORSEO_UNGROUP_RESULTS", value: "canary", expected: "expected on or off" },
   { setting: "SERPAPI_AI_OVERVIEW", value: "canary", expected: "expected on or off" },
+  { setting: "SERPAPI_CACHE", value: "canary", expected: "expected on or off" },
   { setting: "SEARXNG_ENGINES", value: "canary", expected: "expected a comma list of: google, google cse" },
   { setting: "SEARCHAPI_API_KEY", value: "canary key", expected: "expected visible ASCII characters without spaces" },
   { setting: "SEARCHAPI_BASE_URL", value: "ftp://canary", expected: aPage },

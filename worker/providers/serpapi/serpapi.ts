@@ -35,6 +35,7 @@ import { toLocationRows } from "../read-rows.ts";
 
 /** SerpApi answers in 1 to 4 s. By this time it has usually given up on a search itself. */
 const callTimeoutMs = 20_000;
+/** SerpApi does not charge for an answer from its one-hour cache, but does not mark it either. */
 const costPerSearchMicroUsd = prices.serpapi.firstPageMicroUsd;
 
 /**
@@ -53,8 +54,8 @@ export function openSerpapi(config: EngineConfig): Provider {
   if (key === undefined) throw new MissingSettings("serpapi", "SERPAPI_API_KEY");
   const base = config.SERPAPI_BASE_URL.replace(/\/+$/, "");
   const headers = { accept: "application/json" };
-  /** An answer from SerpApi's cache would be up to an hour older than the search, and the key to its AI Overview has expired. */
-  const always = { no_cache: "true", api_key: key };
+  /** The key, and what the operator wants of every search. */
+  const always = { ...(config.SERPAPI_CACHE === "off" && { no_cache: "true" }), api_key: key };
   // An answer may repeat the key, for example in a link to SerpApi. Callers must not find it in their results.
   const read = (answer: PageAnswer) => readPage({ ...answer, body: answer.body.replaceAll(key, "") });
   const search = (parameters: Record<string, string>): PageRequest => ({

@@ -27,8 +27,10 @@ describe("request", () => {
     });
   });
 
-  test("SerpApi may not answer from its cache, so that no answer is older than the search", () => {
-    for (const pageNumber of [1, 2]) expect(parametersOf({}, pageNumber)).toMatchObject({ no_cache: "true" });
+  test("SerpApi may not answer from its cache, unless the operator allows it", () => {
+    expect(parametersOf({}, 2)).toMatchObject({ no_cache: "true" });
+    const cached = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_CACHE: "on" }));
+    expect(cached.request(query(), 1).url).not.toContain("no_cache");
   });
 
   test("a city is sent together with its country, and mobile as the device", () => {
