@@ -131,25 +131,6 @@ test.each([
   }
 });
 
-test("a dump that keeps Postgres from cleaning up is a warning, which names it, until it ends", async () => {
-  await asOwner(service.databaseUrl, async (dumping) => {
-    await dumping.query("set application_name = 'pg_dump'");
-    await dumping.query("begin isolation level repeatable read");
-    await dumping.query("select from organizations");
-    expect((await examine()).wrong).toMatchObject(usual);
-    const transactions = "do $$ begin for n in 1..10001 loop perform pg_current_xact_id(); commit; end loop; end $$";
-    await asOwner(service.databaseUrl, (other) => other.query(transactions));
-    const { exitCode, wrong } = await examine();
-    const found = expect.stringMatching(
-      /^the transaction of process \d+ \(pg_dump\) keeps the dead rows of 1\d{4,} newer ones$/,
-    );
-    expect(exitCode).toBe(0);
-    expect(wrong).toMatchObject([{ part: "postgres", state: "warning", found }, ...usual]);
-    await dumping.query("commit");
-  });
-  expect((await examine()).wrong).toMatchObject(usual);
-});
-
 test("without a worker searches cannot be served", async () => {
   const other = await Service.start({ apis: 0, workers: 0 });
   const { exitCode, stdout } = await new Operator(other).try("doctor");
