@@ -43,7 +43,7 @@ async function describe(task: Task, error: unknown): Promise<object> {
   if (!(error instanceof SerpmillError)) throw error;
   const { code, mayBeCharged, idempotencyKey = "", attempts } = error;
   const fetched = task.api && mayBeCharged ? await fetchPaid(task, task.api, idempotencyKey) : undefined;
-  return { answers: 0, error: code, className: error.name, mayBeCharged, key: idempotencyKey, attempts, fetched };
+  return { answers: 0, error: code, mayBeCharged, key: idempotencyKey, attempts, fetched };
 }
 
 const outcomes = tasks.map((task) => run(task).catch((error: unknown) => describe(task, error)));

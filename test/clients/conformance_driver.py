@@ -62,7 +62,7 @@ def describe(task: dict, error: BaseException) -> dict:
         direct = Serpmill(task["options"]["token"], task["api"], 30)
         paid = direct.search_with_response(task["request"], idempotency_key=error.idempotency_key)
         fetched = paid.is_replay
-    ended = {"answers": 0, "error": error.code, "className": type(error).__name__, "fetched": fetched}
+    ended = {"answers": 0, "error": error.code, "fetched": fetched}
     return {**ended, "mayBeCharged": error.may_be_charged, "key": error.idempotency_key, "attempts": error.attempts}
 
 

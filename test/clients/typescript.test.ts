@@ -109,6 +109,22 @@ test.each([
   expect(await errorOf(client.search({ keyword: "tea" }))).toMatchObject({ code: "lost_reply", mayBeCharged });
 });
 
+test.each(["bad_request", "engine_error", "engine_timeout", "internal_error", "out_of_credits"])(
+  "an error with the code %s has the name of its class",
+  async (code) => {
+    const answers = () => Promise.resolve(Response.json({ error: { code, message: "No." } }, { status: 400 }));
+    const error = await errorOf(new Serpmill({ token: "smk_a", baseURL, fetch: answers }).usage());
+    expect(error.constructor).not.toBe(SerpmillError);
+    expect(error.name).toBe(error.constructor.name);
+  },
+);
+
+test("an error with a code of a newer API has the base class and its name", async () => {
+  const answers = () => Promise.resolve(Response.json({ error: { code: "newer", message: "No." } }, { status: 400 }));
+  const error = await errorOf(new Serpmill({ token: "smk_a", baseURL, fetch: answers }).usage());
+  expect([error.constructor, error.name]).toEqual([SerpmillError, "SerpmillError"]);
+});
+
 test("a program that replaces the global fetch also replaces that of the clients made before", async () => {
   const client = new Serpmill({ token: "smk_a", baseURL, maxRetries: 0 });
   vi.stubGlobal("fetch", () => Promise.resolve(Response.json({ plan: "free", creditBalanceMils: 7 })));

@@ -31,8 +31,6 @@ export interface Sent {
 
 /** Any failure of a call. Its subclasses stand for one code each, and know the code's details. */
 export class SerpmillError extends Error {
-  // Not the name of the class, which a bundler may shorten.
-  override readonly name: string = "SerpmillError";
   declare readonly code: string;
   declare readonly details: object;
   declare readonly status: Failure["status"];
@@ -48,8 +46,15 @@ export class SerpmillError extends Error {
   // `errorOf` makes each class for its code, and the API's document says which details belong to a code.
   constructor({ message, cause, ...facts }: Failure, sent: Sent) {
     super(message, cause === undefined ? {} : { cause });
+    this.name = new.target === SerpmillError ? "SerpmillError" : nameOf(facts.code);
     Object.assign(this, facts, sent);
   }
+}
+
+/** `BadRequestError` for `bad_request`. Not the name of the class, which a bundler may shorten. */
+function nameOf(code: string): string {
+  const words = code.replace(/_error$/, "").split("_");
+  return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}Error`;
 }
 
 class ErrorOf<Code extends ApiError["code"]> extends SerpmillError {
@@ -57,58 +62,33 @@ class ErrorOf<Code extends ApiError["code"]> extends SerpmillError {
   declare readonly details: DetailsOf<Code>;
 }
 
-export class BadRequestError extends ErrorOf<"bad_request"> {
-  override readonly name = "BadRequestError";
-}
-export class QueryRejectedError extends ErrorOf<"query_rejected"> {
-  override readonly name = "QueryRejectedError";
-}
-export class UnauthenticatedError extends ErrorOf<"unauthenticated"> {
-  override readonly name = "UnauthenticatedError";
-}
-export class PlanRequiredError extends ErrorOf<"plan_required"> {
-  override readonly name = "PlanRequiredError";
-}
+export class BadRequestError extends ErrorOf<"bad_request"> {}
+export class QueryRejectedError extends ErrorOf<"query_rejected"> {}
+export class UnauthenticatedError extends ErrorOf<"unauthenticated"> {}
+export class PlanRequiredError extends ErrorOf<"plan_required"> {}
 /** `details` say what ran out: `availableMils` and `topupUrl`, or the `limitMils` of a `period` that renews at `renewsAt`. */
-export class OutOfCreditsError extends ErrorOf<"out_of_credits"> {
-  override readonly name = "OutOfCreditsError";
-}
-export class RateLimitedError extends ErrorOf<"rate_limited"> {
-  override readonly name = "RateLimitedError";
-}
-export class InternalError extends ErrorOf<"internal_error"> {
-  override readonly name = "InternalError";
-}
-export class NotImplementedError extends ErrorOf<"not_implemented"> {
-  override readonly name = "NotImplementedError";
-}
-export class EngineError extends ErrorOf<"engine_error"> {
-  override readonly name = "EngineError";
-}
-export class UnavailableError extends ErrorOf<"unavailable"> {
-  override readonly name = "UnavailableError";
-}
-export class EngineTimeoutError extends ErrorOf<"engine_timeout"> {
-  override readonly name = "EngineTimeoutError";
-}
+export class OutOfCreditsError extends ErrorOf<"out_of_credits"> {}
+export class RateLimitedError extends ErrorOf<"rate_limited"> {}
+export class InternalError extends ErrorOf<"internal_error"> {}
+export class NotImplementedError extends ErrorOf<"not_implemented"> {}
+export class EngineError extends ErrorOf<"engine_error"> {}
+export class UnavailableError extends ErrorOf<"unavailable"> {}
+export class EngineTimeoutError extends ErrorOf<"engine_timeout"> {}
 
 /** No whole answer came: the connection failed, the time was up, or the answer was unreadable. */
 export class LostReplyError extends SerpmillError {
-  override readonly name = "LostReplyError";
   declare readonly code: "lost_reply";
   /** The beginning of what came in place of an answer. */
   declare readonly details: { text?: string };
 }
 /** The answer is not one of this API's. Usually the address leads to another server. */
 export class UnexpectedReplyError extends SerpmillError {
-  override readonly name = "UnexpectedReplyError";
   declare readonly code: "unexpected_reply";
   /** The beginning of the answer. */
   declare readonly details: { text: string };
 }
 /** The caller's signal ended the call. `cause` is its reason. */
 export class AbortedError extends SerpmillError {
-  override readonly name = "AbortedError";
   declare readonly code: "aborted";
   declare readonly details: Record<string, never>;
 }
