@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
+import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { CommandRefused } from "../refusals.ts";
 import { readPart } from "../verification/violations.ts";
 
@@ -45,10 +46,8 @@ export async function* readMonthLines(
 ): AsyncGenerator<{ lines: string[]; totals: MonthTotals }> {
   const totals: MonthTotals = { organizations: 0, entries: 0, amountMils: 0 };
   yield { lines: [JSON.stringify({ kind: "ledger", month })], totals };
-  for (let after: string | undefined = ""; after !== undefined; ) {
-    const page: Page = await readAccounts(database, { month, after });
-    after = page.lastId;
-    for (const slice of slicesOf(page.accounts)) {
+  for await (const ids of pagesOfOrganizations(database, organizationsPerPage)) {
+    for (const slice of slicesOf(await readAccounts(database, month, ids))) {
       const lines = await readSlice(database, slice);
       for (const { account, nextVersion } of slice) {
         if (nextVersion < account.nextVersion) continue; // The next slice goes on with it.
@@ -66,22 +65,17 @@ const monthBegins = "(($1 || '-01')::timestamp at time zone 'UTC')";
 /** Of the month in `$1`. */
 export const monthEnds = "((($1 || '-01')::timestamp + interval '1 month') at time zone 'UTC')";
 
-interface Page {
-  accounts: Account[];
-  /** Undefined on the last page. */
-  lastId: string | undefined;
-}
-
 // The search for a version finds none where the ledger lacks an entry.
 const version = z.number().nullable();
 const accountRow = rowOf({ id: z.string(), firstVersion: version, nextVersion: version });
 
-async function readAccounts(database: Database, { month, after }: { month: string; after: string }): Promise<Page> {
+/** Those of the organizations that have entries in the month. */
+async function readAccounts(database: Database, month: string, ids: string[]): Promise<Account[]> {
   const { rows } = await readPart(database, (read) =>
     read(
       `select o.id, first_version_since(o.id, ${monthBegins}) as first_version, first_version_since(o.id, ${monthEnds}) as next_version
-       from organizations o where o.id > $2 order by o.id limit ${organizationsPerPage}`,
-      [month, after],
+       from organizations o where o.id = any($2) order by o.id`,
+      [month, ids],
     ),
   );
   const found = rows.map((row) => {
@@ -89,10 +83,7 @@ async function readAccounts(database: Database, { month, after }: { month: strin
     if (firstVersion === null || nextVersion === null) refuse(id, "lacks an entry");
     return { id, firstVersion, nextVersion, amountMils: 0, balanceBeforeMils: 0, balanceAfterMils: 0 };
   });
-  return {
-    accounts: found.filter(({ firstVersion, nextVersion }) => firstVersion < nextVersion),
-    lastId: found.length < organizationsPerPage ? undefined : found.at(-1)?.id,
-  };
+  return found.filter(({ firstVersion, nextVersion }) => firstVersion < nextVersion);
 }
 
 /** Several small ledgers in one slice, and a large one in several. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
+import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { countingDayOf, entryRules, ofSlice, spendingRules } from "./rules.ts";
 import { type FoundViolations, type Read, readPart, shownMax } from "./violations.ts";
 
@@ -43,11 +44,8 @@ export async function verifyEntries(
   { isFull, found }: { isFull: boolean; found: FoundViolations },
 ): Promise<EntryCounts> {
   const counts: EntryCounts = { organizations: 0, entries: 0, readEntries: 0 };
-  for (let after = ""; ; ) {
-    const { accounts, idle, readAt } = await readAccounts(database, { after, isFull, found });
-    const last = accounts.at(-1);
-    if (!last) return counts;
-    after = last.id;
+  for await (const ids of pagesOfOrganizations(database, organizationsPerPage)) {
+    const { accounts, idle, readAt } = await readAccounts(database, { ids, isFull, found });
     counts.organizations += accounts.length;
     counts.entries += accounts.reduce((sum, { version }) => sum + version, 0);
     await keepCheckpoints(database, idle, readAt);
@@ -63,6 +61,7 @@ export async function verifyEntries(
     for (const { id, balanceMils, sumMils } of accounts.filter((one) => one.sumMils !== one.balanceMils))
       found.add({ rule: sumRule, subject: id, found: `balance ${balanceMils}, entries sum to ${sumMils}` });
   }
+  return counts;
 }
 
 const isUnread = ({ readVersion, version }: Account) => readVersion < version;
@@ -84,10 +83,10 @@ type AccountRow = z.infer<typeof accountRow>;
 
 const [checkedDay, presentDay] = [countingDayOf("c.checked_at"), countingDayOf("now()")];
 
-/** Reads a page of organizations, with what they spent and how far they were checked. */
+/** Reads organizations, with what they spent and how far they were checked. */
 async function readAccounts(
   database: Database,
-  { after, isFull, found }: { after: string; isFull: boolean; found: FoundViolations },
+  { ids, isFull, found }: { ids: string[]; isFull: boolean; found: FoundViolations },
 ) {
   return readPart(database, async (read) => {
     const { rows } = await read(
@@ -97,11 +96,10 @@ async function readAccounts(
            as ledger_balance_mils,
          coalesce(${checkedDay} < ${presentDay}, false) as is_stale, now() as read_at
        from organizations o left join ledger_checkpoints c on c.organization_id = o.id
-       where o.id > $1 order by o.id limit $2`,
-      [after, organizationsPerPage],
+       where o.id = any($1) order by o.id`,
+      [ids],
     );
     const organizations = rows.map((row) => accountRow.parse(row));
-    const ids = organizations.map(({ id }) => id);
     const broken = await verifySpending(read, { ids, isFull, found });
     const accounts = organizations.map((row) => openAccount(row, { isFull, isBroken: broken.has(row.id), found }));
     const idle = accounts.filter((account, at) => !isUnread(account) && organizations[at]?.isStale);
