@@ -22,11 +22,9 @@ const chart = z.object({
   datasource: source,
   fieldConfig: z.object({
     defaults: z.object({ unit: z.string().min(1), color: z.object({ mode: z.string() }) }),
-    overrides: z.array(z.object({ matcher: z.object({ options: z.string() }) })),
+    overrides: z.array(z.object({ matcher: z.object({ options: z.string() }) })).default([]),
   }),
-  targets: z
-    .array(z.object({ datasource: source, refId: z.string(), expr: z.string(), legendFormat: z.string() }))
-    .min(1),
+  targets: z.array(z.object({ refId: z.string(), expr: z.string(), legendFormat: z.string() })).min(1),
 });
 const dashboardFile = z.object({
   uid: z.string().startsWith("serpmill-"),
