@@ -20,7 +20,7 @@ const runbook = "docs/operating/runbook.md";
 const alert = z.strictObject({
   alert: z.string(),
   expr: z.string(),
-  for: z.string(),
+  for: z.string().optional(),
   labels: z.strictObject({ severity: z.enum(["page", "ticket"]) }),
   annotations: z.strictObject({ summary: z.string().min(1), description: z.string().optional(), runbook: z.string() }),
 });
