@@ -18,6 +18,8 @@ from .schema import (
     UnavailableDetails,
 )
 
+_classes: dict[str, type[SerpmillError]] = {}
+
 
 class SerpmillError(Exception):
     """Any failure of a call. Its subclasses stand for one code each.
@@ -28,6 +30,11 @@ class SerpmillError(Exception):
     details: fields that depend on the code. A subclass declares which.
     help: the address of the section about this error in the API's reference.
     """
+
+    def __init_subclass__(cls, code: str = "") -> None:
+        super().__init_subclass__()
+        if code:
+            _classes[code] = cls
 
     def __init__(
         self,
@@ -60,80 +67,62 @@ class SerpmillError(Exception):
         return copyreg.__newobj__, (type(self), self.message), self.__dict__  # type: ignore[attr-defined]
 
 
-class BadRequestError(SerpmillError):
+class BadRequestError(SerpmillError, code="bad_request"):
     details: BadRequestDetails  # type: ignore[assignment]
 
 
-class QueryRejectedError(SerpmillError):
+class QueryRejectedError(SerpmillError, code="query_rejected"):
     details: QueryRejectedDetails  # type: ignore[assignment]
 
 
-class UnauthenticatedError(SerpmillError):
+class UnauthenticatedError(SerpmillError, code="unauthenticated"):
     details: UnauthenticatedDetails  # type: ignore[assignment]
 
 
-class PlanRequiredError(SerpmillError):
+class PlanRequiredError(SerpmillError, code="plan_required"):
     details: PlanRequiredDetails  # type: ignore[assignment]
 
 
-class OutOfCreditsError(SerpmillError):
+class OutOfCreditsError(SerpmillError, code="out_of_credits"):
     """`details` say what ran out: `availableMils` and `topupUrl`, or the `limitMils` of a `period` that renews at `renewsAt`."""
 
     details: OutOfCreditsDetails  # type: ignore[assignment]
 
 
-class RateLimitedError(SerpmillError):
+class RateLimitedError(SerpmillError, code="rate_limited"):
     details: RateLimitedDetails  # type: ignore[assignment]
 
 
-class InternalError(SerpmillError):
+class InternalError(SerpmillError, code="internal_error"):
     pass
 
 
-class NotImplementedByApiError(SerpmillError):
+class NotImplementedByApiError(SerpmillError, code="not_implemented"):
     details: NotImplementedDetails  # type: ignore[assignment]
 
 
-class EngineError(SerpmillError):
+class EngineError(SerpmillError, code="engine_error"):
     details: EngineErrorDetails  # type: ignore[assignment]
 
 
-class UnavailableError(SerpmillError):
+class UnavailableError(SerpmillError, code="unavailable"):
     details: UnavailableDetails  # type: ignore[assignment]
 
 
-class EngineTimeoutError(SerpmillError):
+class EngineTimeoutError(SerpmillError, code="engine_timeout"):
     details: EngineTimeoutDetails  # type: ignore[assignment]
 
 
-class LostReplyError(SerpmillError):
+class LostReplyError(SerpmillError, code="lost_reply"):
     """No whole answer came: the connection failed, the time was up, or the answer was unreadable."""
 
 
-class UnexpectedReplyError(SerpmillError):
+class UnexpectedReplyError(SerpmillError, code="unexpected_reply"):
     """The answer is not one of this API's. Usually the address leads to another server."""
 
 
-class AbortedError(SerpmillError):
+class AbortedError(SerpmillError, code="aborted"):
     """The caller ended the call."""
-
-
-_classes: dict[str, type[SerpmillError]] = {
-    "bad_request": BadRequestError,
-    "query_rejected": QueryRejectedError,
-    "unauthenticated": UnauthenticatedError,
-    "plan_required": PlanRequiredError,
-    "out_of_credits": OutOfCreditsError,
-    "rate_limited": RateLimitedError,
-    "internal_error": InternalError,
-    "not_implemented": NotImplementedByApiError,
-    "engine_error": EngineError,
-    "unavailable": UnavailableError,
-    "engine_timeout": EngineTimeoutError,
-    "lost_reply": LostReplyError,
-    "unexpected_reply": UnexpectedReplyError,
-    "aborted": AbortedError,
-}
 
 
 def error_of(code: str, message: str, **facts: Any) -> SerpmillError:
