@@ -1,11 +1,26 @@
 import type { Command } from "commander";
 import { recordAudit } from "../shared/audit/audit.ts";
 import type { Config } from "../shared/config.ts";
-import { readStoredLists, type RecordList, removeList, type StoredList } from "../worker/locations/stored-lists.ts";
-import type { Provider } from "../worker/providers/provider.ts";
+import { type ListedLocation, type LocationRow, toListedLocation } from "../worker/locations/listed-location.ts";
+import {
+  readStoredLists,
+  type RecordList,
+  removeList,
+  type StoredList,
+  storeList,
+} from "../worker/locations/stored-lists.ts";
+import type { ProviderHttp } from "../worker/providers/policies/http.ts";
+import type { FailureKind, Provider } from "../worker/providers/provider.ts";
 import { CommandRefused } from "./refusals.ts";
 import { type CommandContext, exitCodes, type RunCommand } from "./run-command.ts";
 
+/** A whole list has some 20 MB today. */
+const listBytesMax = 256 * 1024 * 1024;
+const fetchTimeoutMs = 300_000;
+/** Every list has a hundred times as many. With fewer, the provider has sent a part of it, or something else. */
+const locationsMin = 1_000;
+/** A list that shrinks to less than this share of the stored one is more likely cut off than shorter. */
+const shareKeptMin = 0.9;
 const msPerDay = 86_400_000;
 
 export function addLocationCommands(program: Command, run: RunCommand): void {
@@ -35,9 +50,7 @@ export function addLocationCommands(program: Command, run: RunCommand): void {
 }
 
 async function refresh(context: CommandContext, acceptShorter: boolean) {
-  const { database, warn } = context;
   // Loaded on demand: the providers and their HTTP client would add to the start of every other command.
-  const { listBytesMax, refreshList } = await import("../worker/locations/refresh-lists.ts");
   const { openProviderHttp } = await import("../worker/providers/policies/http.ts");
   const providers = await providersWithList(context.config);
   const http = openProviderHttp({ bodyBytesMax: listBytesMax });
@@ -45,12 +58,10 @@ async function refresh(context: CommandContext, acceptShorter: boolean) {
   try {
     // One after the other: each list takes some hundred megabytes while it is read.
     for (const provider of providers) {
-      const onProgress = (step: string) => warn(`${provider.name}: ${step}`);
-      const record = recorderOf(context, "locations.refreshed", provider.name);
-      const refreshed = await refreshList(provider, { http, database, acceptShorter, onProgress, record });
+      const refreshed = await refreshList(context, provider, { http, acceptShorter });
       if ("problem" in refreshed) {
         failed.push({ provider: provider.name, problem: refreshed.problem });
-        warn(`${provider.name} ${refreshed.problem}. The stored list was not changed.`);
+        context.warn(`${provider.name} ${refreshed.problem}. The stored list was not changed.`);
       } else lists.push(describe(refreshed));
     }
   } finally {
@@ -67,8 +78,65 @@ async function providersWithList(config: Config) {
   throw new CommandRefused("No provider of SERP_PROVIDERS publishes a list of its locations.");
 }
 
-function publishesList(provider: Provider): provider is Provider & Required<Pick<Provider, "locations">> {
+type ListingProvider = Provider & Required<Pick<Provider, "locations">>;
+
+function publishesList(provider: Provider): provider is ListingProvider {
   return provider.locations !== undefined;
+}
+
+/** Why a list was not refreshed, as the end of a sentence that begins with the provider's name. The stored list stays. */
+type RefreshProblem = { problem: string };
+
+const problems: Partial<Record<FailureKind, string>> = {
+  unavailable: "is unreachable or returned a server error",
+  rate_limited: "refuses more calls for now",
+  account_refused: "rejects our account",
+  unreadable: "returned a list that is incomplete, too large or not readable",
+  timeout: "did not send its list in time",
+};
+
+/**
+ * Fetches the list of a provider and stores it in place of the old one. A list that is empty or incomplete is refused; so is one
+ * that is much shorter than the stored one, unless `acceptShorter`.
+ */
+async function refreshList(
+  context: CommandContext,
+  provider: ListingProvider,
+  { http, acceptShorter }: { http: ProviderHttp; acceptShorter: boolean },
+): Promise<StoredList | RefreshProblem> {
+  const { database, warn } = context;
+  const onProgress = (step: string) => warn(`${provider.name}: ${step}`);
+  const { request: listRequest, read } = provider.locations;
+  onProgress("fetching its list");
+  const limits = { timeoutMs: fetchTimeoutMs, signal: new AbortController().signal };
+  const answer = await http.send(provider, listRequest, limits);
+  const rows = "failure" in answer ? answer : read(answer);
+  if ("failure" in rows) return { problem: problems[rows.failure] ?? "did not accept the request for its list" };
+  const locations = toListedLocations(rows);
+  onProgress(`read ${rows.length} rows, ${locations.length} of them cities and regions`);
+  const stored = (await readStoredLists(database)).find((list) => list.provider === provider.name);
+  const expected = Math.max(locationsMin, acceptShorter ? 0 : Math.ceil((stored?.locations ?? 0) * shareKeptMin));
+  if (locations.length < expected) return { problem: tooShort(locations.length, stored) };
+  return storeList(database, provider.name, {
+    locations,
+    onProgress: (count) => onProgress(`stored ${count} of ${locations.length}`),
+    record: recorderOf(context, "locations.refreshed", provider.name),
+  });
+}
+
+/** Each name once. A market with the same full name as a city is the city. */
+function toListedLocations(rows: readonly LocationRow[]): ListedLocation[] {
+  const byName = new Map<string, ListedLocation>();
+  for (const row of rows) {
+    const location = toListedLocation(row);
+    if (location && byName.get(location.name)?.isMarket !== false) byName.set(location.name, location);
+  }
+  return [...byName.values()];
+}
+
+function tooShort(count: number, stored: StoredList | undefined): string {
+  if (count < locationsMin) return `returned ${count} locations, which is not its whole list`;
+  return `returned ${count} locations, but the stored list has ${stored?.locations}; add --accept-shorter to replace it`;
 }
 
 async function remove(context: CommandContext, provider: string) {
