@@ -14,7 +14,9 @@ import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf } from "../../../shared/query/locations.ts";
 import type { Query } from "../../../shared/query/query.ts";
 import { baseLanguage, capabilities } from "../../../shared/capabilities/capabilities.ts";
+import { buildElement, splitLeadingDate } from "../build-element.ts";
 import {
+  type Element,
   type Failure,
   type FailureKind,
   failureOfHttpStatus,
@@ -22,18 +24,8 @@ import {
   type PageAnswer,
   type Provider,
 } from "../provider.ts";
-import { readRows } from "../read-rows.ts";
+import { readRows, toFields } from "../read-rows.ts";
 import { parseJson } from "../sanitize.ts";
-import {
-  type EngineNames,
-  isFromOtherEngine,
-  type Origin,
-  readRow,
-  resultElements,
-  type ResultsPage,
-  resultsPageSchema,
-  suggestionElements,
-} from "./results-page.ts";
 
 /** An instance waits 3 s for its engines by default. A loaded instance behind a proxy takes longer. */
 const callTimeoutMs = 15_000;
@@ -47,12 +39,49 @@ const organicPerPageOf = (engines: readonly SearxngEngine[]) =>
 /** Prefixes of a word that SearXNG reads as a command: `!bang`, `!!external`, `:language`, `<timeout`, formerly `?engine`. */
 const commandPrefix = /(?<!\S)[!?:<]+/g;
 
-/** The fields that show why a page is empty. All are required. */
-const emptyPageSchema = z.object({
-  unresponsive_engines: z.array(z.array(z.string()).min(1)),
-  answers: z.array(z.unknown()),
-  infoboxes: z.array(z.unknown()),
+const addedByInstance = /^(?:(?:plugin|answerer):.*)?$/;
+const isoTime = /^(\d{4}-\d\d-\d\d)[T ].*$/;
+
+/** A text, or a number as text; "" if it is missing, null or of another type. */
+const text = z
+  .union([z.string(), z.number().transform(String)])
+  .nullish()
+  .catch(undefined)
+  .transform((value) => value ?? "");
+const texts = z.array(text).catch([]);
+
+/** The engines that returned a row. Rows that the instance adds itself have `plugin: …`, `answerer: …`, or no engine. */
+const origin = { engine: text, engines: texts };
+
+/** Only the engine is required. Every other field is left out if it has an unexpected form. */
+const resultRow = z.object({
+  ...origin,
+  engine: z.string().min(1),
+  title: text,
+  url: text,
+  content: text,
+  positions: z.array(z.number()).catch([]),
+  publishedDate: text,
 });
+type Row = z.infer<typeof resultRow>;
+
+/** Google's engines return no answers and no infoboxes: of those, only the engine matters. Older SearXNG returns answers as bare strings. */
+const origins = z.array(z.preprocess(toFields, z.object(origin)));
+
+/** A part is absent if it is not a list of the expected form. An empty page needs all of them but suggestions. */
+const resultsPage = z.object({
+  results: z.array(z.unknown()).optional().catch(undefined),
+  answers: origins.optional().catch(undefined),
+  infoboxes: origins.optional().catch(undefined),
+  /** The engines that failed, each with the reason. */
+  unresponsive_engines: z.array(z.array(z.string()).min(1)).optional().catch(undefined),
+  suggestions: texts,
+});
+type ResultsPage = z.infer<typeof resultsPage>;
+
+type Origin = { engine: string; engines: string[] };
+/** The names of the engines that were asked. */
+type EngineNames = ReadonlySet<string>;
 
 /** @throws {MissingSettings} without SEARXNG_BASE_URL. */
 export function openSearxng(config: EngineConfig): Provider {
@@ -97,17 +126,16 @@ function readPage({ status, body }: PageAnswer, asked: readonly SearxngEngine[])
   if (status === 400 && body.includes('"No query"')) return { failure: "query_refused" };
   // SearXNG documents 400 (a parameter), 403 (a format that is not enabled), 429 (its limiter) and 500.
   if (status !== 200) return { failure: failureOfHttpStatus(status) };
-  const json = parseJson(body);
-  const read = resultsPageSchema.safeParse(json);
+  const read = resultsPage.safeParse(parseJson(body));
   if (!read.success) return { failure: "unreadable" };
   const page = read.data;
   const { found: all, unreadableRows } = readRows(page.results ?? [], readRow);
   // An instance without these engines, or with locked categories, silently uses its default engines instead.
-  if ([...all, ...page.infoboxes].some((part) => isFromOtherEngine(part, engines)))
+  if ([...all, ...(page.infoboxes ?? [])].some((part) => isFromOtherEngine(part, engines)))
     return { failure: "account_refused" };
   const ofEngines = all.filter((row) => engines.has(row.engine));
   const rows = resultElements(ofEngines);
-  const failure = rows.length === 0 && failureOfEmptyPage(page, json, engines);
+  const failure = rows.length === 0 && failureOfEmptyPage(page, engines);
   if (failure) return { failure };
   const elements = [...rows, ...suggestionElements(page)];
   const isEmpty = page.results?.length === all.length;
@@ -136,14 +164,9 @@ function pageSizeOf(asked: readonly SearxngEngine[], rows: readonly Origin[]): P
 }
 
 /** A page without rows is empty only if no engine failed: a blocked Google differs only in `unresponsive_engines`. */
-function failureOfEmptyPage(
-  { answers, infoboxes }: ResultsPage,
-  json: unknown,
-  engines: EngineNames,
-): FailureKind | undefined {
-  const read = emptyPageSchema.safeParse(json);
-  if (!read.success) return "unreadable";
-  const failedEngines = read.data.unresponsive_engines;
+function failureOfEmptyPage(page: ResultsPage, engines: EngineNames): FailureKind | undefined {
+  const { unresponsive_engines: failedEngines, answers, infoboxes } = page;
+  if (!failedEngines || !answers || !infoboxes) return "unreadable";
   const google = failedEngines.find(([engine = ""]) => engines.has(engine));
   if (google !== undefined) return failureOfEngine(google.slice(1).join(" "));
   if (failedEngines.length > 0) return "account_refused";
@@ -155,9 +178,49 @@ function failureOfEmptyPage(
  * After a block, SearXNG suspends the engine for minutes, an hour or a week, so a retry is useless. An instance that locks its
  * language reports failures in it. So an unknown text counts as a block, by far the most frequent failure.
  */
-function failureOfEngine(text: string): FailureKind {
-  if (/suspended/i.test(text)) return "blocked";
-  if (/timeout/i.test(text)) return "timeout";
-  if (/parsing error|unexpected crash/i.test(text)) return "unreadable";
-  return /HTTP|SSL|server API error|network error|proxy error/.test(text) ? "unavailable" : "blocked";
+function failureOfEngine(reason: string): FailureKind {
+  if (/suspended/i.test(reason)) return "blocked";
+  if (/timeout/i.test(reason)) return "timeout";
+  if (/parsing error|unexpected crash/i.test(reason)) return "unreadable";
+  return /HTTP|SSL|server API error|network error|proxy error/.test(reason) ? "unavailable" : "blocked";
+}
+
+/** Whether an engine returned it that was not asked. Plugins and answerers do not count. */
+function isFromOtherEngine({ engine, engines }: Origin, asked: EngineNames): boolean {
+  return [engine, ...engines].some((name) => !asked.has(name) && !addedByInstance.test(name));
+}
+
+/** One row; undefined if it cannot be read. */
+function readRow(value: unknown): Row | undefined {
+  const read = resultRow.safeParse(value).data;
+  return read && hasContent(read) ? read : undefined;
+}
+
+/** Rows in the order of Google's page. SearXNG sorts by score, which moves up a URL that occurs twice. */
+function resultElements(rows: readonly Row[]): Element[] {
+  return rows
+    .map((result, index) => ({ result, position: result.positions.reduce((a, b) => Math.min(a, b), Infinity), index }))
+    .toSorted((a, b) => (a.position === b.position ? a.index - b.index : a.position - b.position))
+    .map(({ result }) => rowElement(result));
+}
+
+/** SearXNG does not report where they are on the page. Google usually shows them below the results. */
+function suggestionElements({ suggestions }: ResultsPage): Element[] {
+  const siteLinks = suggestions.filter((word) => word.trim() !== "").map((title) => ({ title }));
+  return siteLinks.length === 0 ? [] : [buildElement("related_searches", { siteLinks })];
+}
+
+/** A row that the instance adds itself may be without any text. */
+function hasContent({ title, url, content, engine }: Row): boolean {
+  return addedByInstance.test(engine) || `${title}${url}${content}`.trim() !== "";
+}
+
+function rowElement({ title, url, content, publishedDate }: Row): Element {
+  const { date, rest } = splitLeadingDate(content);
+  return buildElement("organic", {
+    title,
+    url,
+    description: rest,
+    top: [date || publishedDate.replace(isoTime, "$1")],
+  });
 }
