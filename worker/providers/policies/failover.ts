@@ -92,19 +92,15 @@ export async function fetchWithFailover(request: FailoverRequest): Promise<{ pag
 
 /** @param hasNext whether another provider, which is not known to fail, could still be tried. */
 function attemptAt({ provider }: FailoverProvider, request: FailoverRequest, hasNext: boolean): Attempt {
-  const { query, listedLocations, disconnected, claims, recorder, spans, trace } = request;
+  const { query, listedLocations } = request;
   const listedLocation = listedLocations?.get(provider.name);
   const now = performance.now();
   const leftMs = request.deadlineAtMs - now;
   const wholeCallMs = Math.min(provider.callTimeoutMs, leftMs - nextProviderMsMin);
   return openAttempt({
+    ...request,
     query: listedLocation === undefined ? query : { ...query, listedLocation },
     deadlineAtMs: hasNext ? now + Math.max(leftMs * attemptTimeShare, wholeCallMs) : request.deadlineAtMs,
-    disconnected,
-    claims,
-    recorder,
-    spans,
-    trace,
   });
 }
 
