@@ -45,6 +45,74 @@ DATAFORSEO_PASSWORD: DATAFORSEO_PASSWORD
 {{ max 50 (add 20 (include "serpmill.deadlineSeconds" . | int)) }}
 {{- end }}
 
+{{- /* The API or the workers. Called with (list ROOT COMPONENT PORTS), the ports by name. */}}
+{{- define "serpmill.process" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $ports := index . 2 -}}
+{{- $values := index $root.Values $component -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "serpmill.metadata" . | nindent 2 }}
+spec:
+  {{- if not $values.autoscaling.enabled }}
+  replicas: {{ $values.replicas }}
+  {{- end }}
+  strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
+  selector:
+    matchLabels:
+      {{- include "serpmill.selector" . | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "serpmill.selector" . | nindent 8 }}
+      {{- with $root.Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      {{- include "serpmill.pod" . | nindent 6 }}
+      {{- include "serpmill.podSecurity" 10001 | nindent 6 }}
+      {{- include "serpmill.spread" . | nindent 6 }}
+      terminationGracePeriodSeconds: {{ add ($values.preStopSeconds | default 0) (include "serpmill.stopSeconds" $root | int) }}
+      containers:
+        - name: {{ $component }}
+          {{- include "serpmill.program" . | nindent 10 }}
+          command: [node, {{ $component }}/main.ts]
+          ports:
+            {{- range $name, $port := $ports }}
+            - { name: {{ $name }}, containerPort: {{ $port }} }
+            {{- end }}
+          {{- include "serpmill.probes" $root | nindent 10 }}
+          # An API serves until the proxies have found its successor in the cluster's DNS, which may cache for 30 s. A worker needs
+          # no preStop: it fetches its searches, and tells the APIs that it leaves.
+          {{- with $values.preStopSeconds }}
+          lifecycle: { preStop: { sleep: { seconds: {{ . }} } } }
+          {{- end }}
+          resources:
+            {{- toYaml $values.resources | nindent 12 }}
+      {{- include "serpmill.volumes" . | nindent 6 }}
+---
+# For Prometheus, and for the proxy, which probes each API itself. It has the addresses of pods that are not ready too: their
+# answers say what is missing.
+apiVersion: v1
+kind: Service
+metadata:
+  {{- include "serpmill.metadata" . | nindent 2 }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector:
+    {{- include "serpmill.selector" . | nindent 4 }}
+  ports:
+    {{- range $name, $port := $ports }}
+    - { name: {{ $name }}, port: {{ $port }}, targetPort: {{ $name }} }
+    {{- end }}
+---
+{{ include "serpmill.budget" . }}
+{{- end }}
+
 {{- /* What every pod has. */}}
 {{- define "serpmill.pod" -}}
 {{- $root := index . 0 -}}
