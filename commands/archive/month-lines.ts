@@ -3,7 +3,7 @@ import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { CommandRefused } from "../refusals.ts";
-import { readPart } from "../verification/violations.ts";
+import { type LedgerPart, readPart, slicesOf } from "../verification/violations.ts";
 
 const organizationsPerPage = 500;
 /** Read in one transaction, which takes a fraction of a second. */
@@ -14,13 +14,6 @@ export interface MonthTotals {
   organizations: number;
   entries: number;
   amountMils: number;
-}
-
-/** Entries of an organization, from one version to another, as far as one transaction reads them. */
-interface Part {
-  account: Account;
-  firstVersion: number;
-  nextVersion: number;
 }
 
 /** What was read of an organization in this month. */
@@ -47,7 +40,9 @@ export async function* readMonthLines(
   const totals: MonthTotals = { organizations: 0, entries: 0, amountMils: 0 };
   yield { lines: [JSON.stringify({ kind: "ledger", month })], totals };
   for await (const ids of pagesOfOrganizations(database, organizationsPerPage)) {
-    for (const slice of slicesOf(await readAccounts(database, month, ids))) {
+    const accounts = await readAccounts(database, month, ids);
+    const ledgers = accounts.map((account) => ({ account, ...account }));
+    for (const slice of slicesOf(ledgers, entriesPerSlice)) {
       const lines = await readSlice(database, slice);
       for (const { account, nextVersion } of slice) {
         if (nextVersion < account.nextVersion) continue; // The next slice goes on with it.
@@ -86,24 +81,6 @@ async function readAccounts(database: Database, month: string, ids: string[]): P
   return found.filter(({ firstVersion, nextVersion }) => firstVersion < nextVersion);
 }
 
-/** Several small ledgers in one slice, and a large one in several. */
-function* slicesOf(accounts: readonly Account[]): Generator<Part[]> {
-  let slice: Part[] = [];
-  let left = entriesPerSlice;
-  for (const account of accounts) {
-    for (let { firstVersion } = account; firstVersion < account.nextVersion; ) {
-      const nextVersion = Math.min(account.nextVersion, firstVersion + left);
-      slice.push({ account, firstVersion, nextVersion });
-      left -= nextVersion - firstVersion;
-      firstVersion = nextVersion;
-      if (left > 0) continue;
-      yield slice;
-      [slice, left] = [[], entriesPerSlice];
-    }
-  }
-  if (slice.length > 0) yield slice;
-}
-
 const entryRow = rowOf({
   orgId: z.string(),
   version: z.number(),
@@ -118,7 +95,7 @@ const entryRow = rowOf({
 });
 
 /** Reads the entries of a slice as lines, with the total behind the last one of an organization. */
-async function readSlice(database: Database, slice: readonly Part[]): Promise<string[]> {
+async function readSlice(database: Database, slice: readonly LedgerPart<Account>[]): Promise<string[]> {
   const { rows } = await readPart(database, (read) =>
     read(
       `select e.organization_id as org_id, e.version,

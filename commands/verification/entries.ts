@@ -3,7 +3,7 @@ import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { countingDayOf, entryRules, ofSlice, spendingRules } from "./rules.ts";
-import { type FoundViolations, type Read, readPart, shownMax } from "./violations.ts";
+import { type FoundViolations, type LedgerPart, type Read, readPart, shownMax, slicesOf } from "./violations.ts";
 
 const organizationsPerPage = 500;
 /** Read in one transaction, which takes less than a second. */
@@ -27,6 +27,8 @@ interface Account {
   isBroken: boolean;
 }
 
+type Part = LedgerPart<Account>;
+
 /** What was read: the organizations, the entries that they have, and how many of these this check has read. */
 export interface EntryCounts {
   organizations: number;
@@ -49,8 +51,7 @@ export async function verifyEntries(
     counts.organizations += accounts.length;
     counts.entries += accounts.reduce((sum, { version }) => sum + version, 0);
     await keepCheckpoints(database, idle, readAt);
-    for (let unread = accounts.filter(isUnread); unread.length > 0; unread = unread.filter(isUnread)) {
-      const slice = nextSlice(unread);
+    for (const slice of slicesOf(accounts.map(unreadOf), entriesPerSlice)) {
       counts.readEntries += await verifySlice(database, slice, found);
       await keepCheckpoints(
         database,
@@ -64,7 +65,11 @@ export async function verifyEntries(
   return counts;
 }
 
-const isUnread = ({ readVersion, version }: Account) => readVersion < version;
+const unreadOf = (account: Account): Part => ({
+  account,
+  firstVersion: account.readVersion + 1,
+  nextVersion: account.version + 1,
+});
 
 const accountRow = rowOf({
   id: z.string(),
@@ -102,7 +107,9 @@ async function readAccounts(
     const organizations = rows.map((row) => accountRow.parse(row));
     const broken = await verifySpending(read, { ids, isFull, found });
     const accounts = organizations.map((row) => openAccount(row, { isFull, isBroken: broken.has(row.id), found }));
-    const idle = accounts.filter((account, at) => !isUnread(account) && organizations[at]?.isStale);
+    const idle = accounts.filter(
+      (account, at) => account.readVersion === account.version && organizations[at]?.isStale,
+    );
     return { accounts, idle, readAt: organizations[0]?.readAt ?? new Date() };
   });
 }
@@ -152,25 +159,6 @@ function openAccount(
   };
 }
 
-/** A part of an organization's ledger: its entries after `readVersion` up to this version. */
-interface Part {
-  account: Account;
-  lastVersion: number;
-}
-
-/** The next entries of as many organizations as one transaction reads. */
-function nextSlice(unread: readonly Account[]): Part[] {
-  const slice: Part[] = [];
-  let left = entriesPerSlice;
-  for (const account of unread) {
-    if (left === 0) break;
-    const entries = Math.min(left, account.version - account.readVersion);
-    slice.push({ account, lastVersion: account.readVersion + entries });
-    left -= entries;
-  }
-  return slice;
-}
-
 const totalsRow = rowOf({
   organizationId: z.string(),
   entries: z.number(),
@@ -183,8 +171,8 @@ const brokenRuleRow = z.object({ rule: z.number(), subject: z.string(), found: z
 async function verifySlice(database: Database, slice: readonly Part[], found: FoundViolations): Promise<number> {
   const values = [
     slice.map(({ account }) => account.id),
-    slice.map(({ account }) => account.readVersion),
-    slice.map(({ lastVersion }) => lastVersion),
+    slice.map(({ firstVersion }) => firstVersion - 1),
+    slice.map(({ nextVersion }) => nextVersion - 1),
     slice.map(({ account }) => account.readBalanceMils),
   ];
   const rules = Object.entries(entryRules);
@@ -197,16 +185,16 @@ async function verifySlice(database: Database, slice: readonly Part[], found: Fo
   }));
   for (const { rule, ...violation } of broken) found.add({ rule: rules[rule]?.[0] ?? "", ...violation });
   const byId = new Map(totals.map((total) => [total.organizationId, total]));
-  for (const { account, lastVersion } of slice) {
+  for (const { account, firstVersion, nextVersion } of slice) {
     const { entries = 0, amountMils = 0, lastBalanceMils } = byId.get(account.id) ?? {};
-    const isWhole = entries === lastVersion - account.readVersion;
+    const isWhole = entries === nextVersion - firstVersion;
     if (!isWhole) {
-      const text = `version ${account.version}, ${entries} entries from ${account.readVersion + 1} to ${lastVersion}`;
+      const text = `version ${account.version}, ${entries} entries from ${firstVersion} to ${nextVersion - 1}`;
       found.add({ rule: gapRule, subject: account.id, found: text });
     }
     // A request's violation names no organization, so all of the slice are read again next time.
     account.isBroken ||= broken.length > 0 || !isWhole;
-    account.readVersion = lastVersion;
+    account.readVersion = nextVersion - 1;
     account.sumMils += amountMils;
     account.readBalanceMils = lastBalanceMils ?? account.sumMils;
   }

@@ -56,3 +56,31 @@ export async function readPart<Result>(database: Database, part: (read: Read) =>
     );
   });
 }
+
+/** Entries of an organization's ledger, from one version to before another. */
+export interface LedgerPart<Account> {
+  account: Account;
+  firstVersion: number;
+  nextVersion: number;
+}
+
+/** Cuts ledgers into slices of so many entries: several small ones in one slice, and a large one in several. */
+export function* slicesOf<Account>(
+  ledgers: readonly LedgerPart<Account>[],
+  entriesPerSlice: number,
+): Generator<LedgerPart<Account>[]> {
+  let slice: LedgerPart<Account>[] = [];
+  let left = entriesPerSlice;
+  for (const { account, firstVersion, nextVersion: end } of ledgers) {
+    for (let next = firstVersion; next < end; ) {
+      const nextVersion = Math.min(end, next + left);
+      slice.push({ account, firstVersion: next, nextVersion });
+      left -= nextVersion - next;
+      next = nextVersion;
+      if (left > 0) continue;
+      yield slice;
+      [slice, left] = [[], entriesPerSlice];
+    }
+  }
+  if (slice.length > 0) yield slice;
+}
