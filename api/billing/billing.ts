@@ -15,7 +15,7 @@ import type { FindByTokenHash } from "../identify.ts";
 import { creditReader, type ReadUsage } from "../read-usage.ts";
 import type { AutoTopups } from "../topups/auto-topups.ts";
 import type { Topups } from "../topups/topups.ts";
-import { readBrand } from "../brand/brand.ts";
+import { brand } from "../brand/brand.ts";
 import { cancelPlayground, type PlaygroundParts, runPlayground, showPlayground } from "../playground/playground.ts";
 import { SessionSearches } from "../playground/session-searches.ts";
 import { handleSuggestions } from "../playground/suggestions.ts";
@@ -104,7 +104,6 @@ export function openBilling(parts: {
     log,
     shutdown,
   });
-  const brand = readBrand();
   const style = readFile("/billing/account.css", "text/css", "frame/account.css");
   const script = readFile("/billing/account.js", "text/javascript", "frame/account.js");
   const answerScript = readFile("/billing/answer.js", "text/javascript", "searches/answer.js");
@@ -114,7 +113,7 @@ export function openBilling(parts: {
   const isSecure = (request: Request) => isHttps(request, publicUrl);
   const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
   const pageWindow = new PageWindow(redis);
-  const accountParts = { sessions, pageWindow, pages, database, brand, publicUrl };
+  const accountParts = { sessions, pageWindow, pages, database, publicUrl };
   const account = new AccountHandlers(accountParts);
   const ofAnswers = (...others: StaticFile[]) => {
     const scripts = [script, answerScript, ...others];
@@ -123,7 +122,7 @@ export function openBilling(parts: {
   };
   const readCredit = creditReader(readUsage, clock);
   const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
-  const signIn = { sessions, pageWindow, pages, brand, redis, database, metrics, publicUrl };
+  const signIn = { sessions, pageWindow, pages, redis, database, metrics, publicUrl };
   const suggestions = handleSuggestions({ sessions, window: new PageWindow(redis, ofSuggestions) });
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
@@ -150,7 +149,7 @@ export function openBilling(parts: {
       post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
     ],
     files: [brand.mark, brand.font, brand.style, style, script, answerScript, playgroundScript],
-    sendError: (request, response, error) => sendErrorPage({ pages, brand }, request, response, error),
+    sendError: (request, response, error) => sendErrorPage(pages, request, response, error),
   };
 }
 

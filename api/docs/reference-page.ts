@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import { z } from "zod";
-import { readBrand, siteLinks, siteStyle } from "../brand/brand.ts";
+import { brand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { pageHeaders } from "../http/page-headers.ts";
 import { serveFile, type StaticFile, staticFile } from "../http/static-file.ts";
@@ -61,9 +61,8 @@ function readPage(): StaticFile[] {
   const scalar = staticFile("/docs/scalar.js", script, readScalar());
   const style = staticFile("/docs/page.css", css, Buffer.concat([read("page.css"), siteStyle()]));
   const program = staticFile("/docs/page.js", script, read("page.js"));
-  const brand = readBrand();
   const files = { icon: brand.mark, font: brand.font, styles: [style], scripts: [scalar, program] };
-  const body = html`${siteLinks(brand, "/docs")}
+  const body = html`${siteLinks("/docs")}
 <noscript>This page needs JavaScript. The document behind it is <a href="/openapi.json">/openapi.json</a>.</noscript>
 <div id="reference"></div>`;
   const page = Buffer.from(htmlDocument(files, { title: "API reference", body, isIndexed: true }));

@@ -3,7 +3,7 @@ import type { Request, Response } from "express";
 import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
 import { CallerError } from "../../shared/errors.ts";
-import { type Brand, readBrand, siteLinks, siteStyle } from "../brand/brand.ts";
+import { brand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
 import { publicAddress } from "../http/request-headers.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
@@ -19,7 +19,6 @@ interface Landing {
 }
 
 export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL">): Landing {
-  const brand: Brand = readBrand();
   const bytes = Buffer.concat([siteStyle(), readFileSync(new URL("landing.css", import.meta.url))]);
   const style = staticFile("/landing.css", "text/css; charset=utf-8", bytes);
   const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [] };
@@ -29,17 +28,17 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
     page: (request, response) => {
       // A program that accepts anything gets the JSON of any unknown path.
       if (request.accepts(["json", "html"]) !== "html") throw new CallerError("not_found");
-      const body = landingPage(brand, publicAddress(request, publicUrl));
+      const body = landingPage(publicAddress(request, publicUrl));
       pages.send(request, response, { status: 200, title: "Search results as JSON", body });
     },
   };
 }
 
 /** @param address of this service, as the browser requested it. */
-export function landingPage(brand: Brand, address: string): Html {
+export function landingPage(address: string): Html {
   const agent = `claude mcp add --transport http serpmill "${address}/mcp?names=plain" \\
   --header "Authorization: Bearer $SERPMILL_TOKEN"`;
-  return html`<header>${siteLinks(brand)}</header>
+  return html`<header>${siteLinks()}</header>
 <main class="landing">
 <div class="hero">
 <div>

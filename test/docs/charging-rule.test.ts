@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { readBrand } from "../../api/brand/brand.ts";
 import { aboutTheApi } from "../../api/docs/openapi-descriptions.ts";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
 import { landingPage } from "../../api/landing/landing.ts";
@@ -25,7 +24,7 @@ const said = {
   "README.md": page("README.md").text,
   "docs/api.md": page("docs/api.md").text,
   "the reference": JSON.stringify(openApiDocument()),
-  "the page at /": landingPage(readBrand(), "https://serp.example").toString(),
+  "the page at /": landingPage("https://serp.example").toString(),
 };
 
 test.each(Object.entries(said))("%s says what is charged, in the words of all other places", (_, text) => {

@@ -1,4 +1,4 @@
-import { type Brand, brandName } from "../../brand/brand.ts";
+import { brandName } from "../../brand/brand.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** One page of an account, without its frame. */
@@ -22,15 +22,11 @@ interface AccountHolder {
 }
 
 /** The frame of the account pages: brand, navigation, organization, sign-out and title. */
-export function accountFrame(
-  brand: Brand,
-  holder: AccountHolder,
-  { path, title, body, above, live }: AccountView,
-): Html {
+export function accountFrame(holder: AccountHolder, { path, title, body, above, live }: AccountView): Html {
   return html`<a class="skip" href="#content">Skip to content</a>
 <div class="frame">
 <header>
-<a class="brand" href="${holder.hasAccount ? "/billing" : "/playground"}">${brandName(brand)}</a>
+<a class="brand" href="${holder.hasAccount ? "/billing" : "/playground"}">${brandName}</a>
 ${navigation(path, holder)}
 <div class="who"><p><strong>${holder.name}</strong><code>${holder.organizationId}</code></p>
 <form method="post" action="/billing/sign-out"><button class="plain">Sign out</button></form></div>
@@ -44,9 +40,9 @@ ${body}
 }
 
 /** A page without the frame: a message or the sign-in form. */
-export function narrowPage(brand: Brand, body: Html): Html {
+export function narrowPage(body: Html): Html {
   return html`<main class="narrow">
-<a class="brand" href="/">${brandName(brand)}</a>
+<a class="brand" href="/">${brandName}</a>
 ${body}
 </main>`;
 }

@@ -16,7 +16,6 @@ import {
   type SignedIn,
 } from "../session/sessions.ts";
 import { onlySearches, scopeMissing, signInPage } from "../session/sign-in.ts";
-import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { html } from "../../pages/html.ts";
@@ -46,7 +45,6 @@ interface AccountParts {
   pageWindow: PageWindow;
   pages: PageSender;
   database: Database;
-  brand: Brand;
   publicUrl: string | undefined;
 }
 
@@ -64,13 +62,13 @@ export class AccountHandlers {
 
   /** A page by GET. Without a session it is the sign-in form, which leads back to the same address. */
   page(write: (asked: PageRequest) => Promise<AccountView>, access: Access = "account"): Handler {
-    const { sessions, pageWindow, pages, database, brand } = this.#parts;
+    const { sessions, pageWindow, pages, database } = this.#parts;
     return async (request, response) => {
       const cookies = sessions.countCookies(request);
-      if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, brand, request, response);
+      if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, request, response);
       const signedIn = await readSignedIn(sessions, request, response, { access });
       if (signedIn instanceof CallerError) {
-        const body = signInPage(brand, { next: addressOf(request), problem: problemOf(cookies, signedIn) });
+        const body = signInPage({ next: addressOf(request), problem: problemOf(cookies, signedIn) });
         return pages.send(request, response, { status: 200, title: "Sign in", body });
       }
       await pageWindow.take(signedIn.caller);
@@ -116,13 +114,9 @@ export class AccountHandlers {
 
   /** Sends a page in its frame, also as the answer to a form. */
   send({ request, response, caller, name }: PageRequest, status: number, view: AccountView): void {
-    const { pages, brand } = this.#parts;
-    const body = accountFrame(
-      brand,
-      { name, organizationId: caller.organizationId, hasAccount: !onlyTokenOf(caller) },
-      view,
-    );
-    pages.send(request, response, { status, title: view.title, body });
+    const holder = { name, organizationId: caller.organizationId, hasAccount: !onlyTokenOf(caller) };
+    const body = accountFrame(holder, view);
+    this.#parts.pages.send(request, response, { status, title: view.title, body });
   }
 }
 
@@ -139,11 +133,11 @@ function addressOf({ originalUrl, path }: Request): string {
  * A browser that follows a link from another site, such as Stripe's checkout, withholds a SameSite=Strict cookie. A page of ours that
  * reloads itself is a same-site navigation, with the cookie.
  */
-function reload(pages: PageSender, brand: Brand, request: Request, response: Response): void {
+function reload(pages: PageSender, request: Request, response: Response): void {
   const target = addressOf(request);
   response.setHeader("Refresh", `0; url=${target}`);
   // The link is for a browser that does not reload by itself.
-  const body = narrowPage(brand, html`<p><a href="${target}">Continue to your account</a></p>`);
+  const body = narrowPage(html`<p><a href="${target}">Continue to your account</a></p>`);
   pages.send(request, response, { status: 200, title: "Account", body });
 }
 

@@ -2,7 +2,6 @@ import type { Request, Response } from "express";
 import { type CallerError, type ErrorCode, errors } from "../../../shared/errors.ts";
 import { accountPages, narrowPage, otherPages, searchPages } from "./account-frame.ts";
 import { onlySearches, scopeMissing } from "../session/sign-in.ts";
-import type { Brand } from "../../brand/brand.ts";
 import { recordError } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { retryAfterSeconds } from "../../http/send-error.ts";
@@ -83,12 +82,7 @@ const defectMessage: Message = [
 ];
 
 /** Sends an error as a page. It reloads automatically if a retry can succeed, but not after the form of a payment: the person chooses again. */
-export function sendErrorPage(
-  { pages, brand }: { pages: PageSender; brand: Brand },
-  request: Request,
-  response: Response,
-  error: CallerError,
-): void {
+export function sendErrorPage(pages: PageSender, request: Request, response: Response, error: CallerError): void {
   recordError(response, error);
   const retrySeconds = retryAfterSeconds(error);
   if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
@@ -102,15 +96,12 @@ export function sendErrorPage(
   pages.send(request, response, {
     status: errors[error.code].status,
     title,
-    body: narrowPage(
-      brand,
-      html`<h1>${title}</h1>
+    body: narrowPage(html`<h1>${title}</h1>
 <p>${text}</p>
 ${reloads && html`<p>This page reloads automatically.</p>`}
 ${isUnknown && html`<ul>${[...pagesThere, ...otherPages].map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}</ul>`}
 <p><a class="button" href="${next.path}">${next.label}</a></p>
-<p class="aside">Request <code>${requestScopeOf(response).requestId}</code></p>`,
-    ),
+<p class="aside">Request <code>${requestScopeOf(response).requestId}</code></p>`),
     // A form is not sent again.
     refresh: reloads ? `${reloadAfterSeconds}${request.method === "GET" ? "" : `; url=${next.path}`}` : undefined,
   });

@@ -14,7 +14,6 @@ import { CountedWindow, type PageWindow, windowNameOf } from "./counted-window.t
 import { rejectCrossOrigin } from "./csrf.ts";
 import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
 import { redeemSignInCode, signInCodeMinutes } from "./sign-in-codes.ts";
-import type { Brand } from "../../brand/brand.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import { html, type Html } from "../../pages/html.ts";
@@ -29,18 +28,17 @@ export function handleSignIn(parts: {
   sessions: Sessions;
   pageWindow: PageWindow;
   pages: PageSender;
-  brand: Brand;
   redis: Redis;
   database: Database;
   metrics: Pick<Metrics, "signIns">;
   publicUrl: string | undefined;
 }) {
-  const { sessions, pageWindow, pages, brand, redis, database, metrics, publicUrl } = parts;
+  const { sessions, pageWindow, pages, redis, database, metrics, publicUrl } = parts;
   const { ofNetwork, ofToken, ofOrganization } = signInWindows(redis);
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, publicUrl);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
-      pages.send(request, response, { status, title: "Sign in", body: signInPage(brand, { next, problem }) });
+      pages.send(request, response, { status, title: "Sign in", body: signInPage({ next, problem }) });
 
     if ((await ofNetwork.take(networkOf(request.ip))) !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
@@ -142,10 +140,8 @@ export const onlySearches =
   "You are signed in with a token that opens the playground and its own searches. For this page, sign in with a token that has the scope billing.";
 
 /** The sign-in form. `next` is the page that the person wanted, `problem` the reason why the form is shown again. */
-export function signInPage(brand: Brand, { next, problem }: { next: string; problem?: string | undefined }): Html {
-  return narrowPage(
-    brand,
-    html`<h1>Sign in</h1>
+export function signInPage({ next, problem }: { next: string; problem?: string | undefined }): Html {
+  return narrowPage(html`<h1>Sign in</h1>
 <p>Use one of your organization’s API tokens. You get the first one from the operator of this service.</p>
 <noscript><p>A link that signs in needs JavaScript. Without it, enter the token that was printed with the link.</p></noscript>
 <form class="sign-in" method="post" action="/billing/sign-in">
@@ -153,12 +149,11 @@ ${problem !== undefined && html`<p id="problem" class="notice warning" role="ale
 <input type="hidden" name="next" value="${next}">
 <label for="token">Token</label>
 <input id="token" name="token" type="password" required maxlength="200" autocomplete="current-password" autocapitalize="none" spellcheck="false" placeholder="smk_…" autofocus${
-      problem !== undefined && html` aria-invalid="true" aria-describedby="problem"`
-    }>
+    problem !== undefined && html` aria-invalid="true" aria-describedby="problem"`
+  }>
 <button>Sign in</button>
 </form>
-<p class="aside">Your token is checked but not stored. The session ends after 30 minutes of inactivity, or after 12 hours. You can read the <a href="/docs">reference</a> without a token.</p>`,
-  );
+<p class="aside">Your token is checked but not stored. The session ends after 30 minutes of inactivity, or after 12 hours. You can read the <a href="/docs">reference</a> without a token.</p>`);
 }
 
 const keyPrefix = "sign-ins:";
