@@ -66,7 +66,7 @@ export function createApp(parts: AppParts): Express {
   route(app, "POST", "/register", rejectOAuth);
   if (stripeWebhook) route(app, "POST", "/stripe/webhook", stripeWebhook);
 
-  const landing = openLanding(config);
+  const landing = openLanding();
   route(app, "GET", "/", landing.page);
   for (const file of landing.files) route(app, "GET", file.path, serveFile(file, pageFileHeaders));
   route(app, "GET", "/openapi.json", handleOpenApiDocument());

@@ -96,7 +96,6 @@ export function openBilling(parts: {
 }): Billing {
   const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, autoTopups, draining } =
     parts;
-  const publicUrl = config.PUBLIC_URL;
   const database = openDatabase({
     ...databaseOf(config),
     name: "api-billing",
@@ -110,10 +109,10 @@ export function openBilling(parts: {
   const playgroundScript = readFile("/playground/playground.js", "text/javascript", "../playground/playground.js");
   const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [script] };
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
-  const isSecure = (request: Request) => isHttps(request, publicUrl);
+  const isSecure = (request: Request) => isHttps(request, config.PUBLIC_URL);
   const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
   const pageWindow = new PageWindow(redis);
-  const accountParts = { sessions, pageWindow, pages, database, publicUrl };
+  const accountParts = { sessions, pageWindow, pages, database };
   const account = new AccountHandlers(accountParts);
   const ofAnswers = (...others: StaticFile[]) => {
     const scripts = [script, answerScript, ...others];
@@ -122,13 +121,13 @@ export function openBilling(parts: {
   };
   const readCredit = creditReader(readUsage, clock);
   const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
-  const signIn = { sessions, pageWindow, pages, redis, database, metrics, publicUrl };
+  const signIn = { sessions, pageWindow, pages, redis, database, metrics };
   const suggestions = handleSuggestions({ sessions, window: new PageWindow(redis, ofSuggestions) });
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
   const searches = { database, longReads: new Semaphore() };
-  const overview = { ...searches, readCredit, searchLogDays: config.SEARCH_LOG_DAYS, publicUrl };
+  const overview = { ...searches, readCredit, searchLogDays: config.SEARCH_LOG_DAYS };
   const addCredit = addCreditOf(topups, config);
   return {
     routes: [
@@ -136,17 +135,17 @@ export function openBilling(parts: {
       get("/billing/live", handleLiveUpdates(live, liveOverview(overview))),
       get("/billing/searches", account.page(writeSearches(searches), "searches")),
       get("/billing/searches/live", handleLiveUpdates(live, liveSearches(searches))),
-      get("/billing/searches/:requestId", ofAnswers().page(writeSearch({ ...searches, publicUrl }), "searches")),
+      get("/billing/searches/:requestId", ofAnswers().page(writeSearch(searches), "searches")),
       get("/billing/searches/:requestId/compare", account.page(writeComparison(searches), "searches")),
       get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
-      ...playgroundRoutes(ofAnswers(playgroundScript), { ...parts.playground, publicUrl, sessionSearches }),
+      ...playgroundRoutes(ofAnswers(playgroundScript), { ...parts.playground, sessionSearches }),
       get("/playground/suggestions/location", suggestions.location),
       get("/playground/suggestions/language", suggestions.language),
       ...tokenRoutes({ account, database, hasDoors: config.COMPAT_DOORS.length > 0, announce, redis, sessions }),
       ...settingsRoutes({ account, database, config, announce }),
       ...paymentRoutes({ account, database, addCredit, pages }, topups && autoTopups && { topups, autoTopups }),
       post("/billing/sign-in", handleSignIn(signIn)),
-      post("/billing/sign-out", handleSignOut({ sessions, database, log, publicUrl })),
+      post("/billing/sign-out", handleSignOut({ sessions, database, log })),
     ],
     files: [brand.mark, brand.font, brand.style, style, script, answerScript, playgroundScript],
     sendError: (request, response, error) => sendErrorPage(pages, request, response, error),

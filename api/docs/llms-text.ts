@@ -1,15 +1,15 @@
 import type { Request, Response } from "express";
 import { chargingRule } from "../charging-rule.ts";
 import type { Config } from "../../shared/config.ts";
-import { publicAddress } from "../http/request-headers.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
 
 /** GET /llms.txt: what a model needs to write code for this API, or to find the page that has it (llmstxt.org). */
 export function handleLlmsText({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL">) {
-  return (request: Request, response: Response) => {
+  return (_: Request, response: Response) => {
     response.set("Content-Type", "text/plain; charset=utf-8");
     // Without PUBLIC_URL the text has the Host that this caller sent, so no cache may give it to another one.
     if (publicUrl !== undefined) response.set("Cache-Control", "public, max-age=300");
-    response.end(llmsText(publicAddress(request, publicUrl)));
+    response.end(llmsText(requestScopeOf(response).origin));
   };
 }
 

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
-import { isHttps } from "./security-headers.ts";
 
 const bearer = /^bearer ([^ ]+)$/i;
 
@@ -57,11 +55,3 @@ export function rejectUnsafeHeaders(request: IncomingMessage): void {
 }
 
 const badRequest = (reason: string) => new CallerError("bad_request", { reason });
-
-/**
- * The origin by which the caller reaches this service: PUBLIC_URL, or else what the request says. `Host` is what the caller
- * sent, so use the address only in an answer to this caller.
- */
-export function publicAddress(request: Request, publicUrl: string | undefined): string {
-  return publicUrl ?? `${isHttps(request, publicUrl) ? "https" : "http"}://${request.headers.host ?? "localhost"}`;
-}

@@ -53,20 +53,32 @@ export class RequestScope {
   /** Aborted once this process shuts down. From then on every response closes its connection. */
   readonly draining: AbortSignal;
   readonly #tracing: Tracing;
-  readonly #traceparent: string | undefined;
+  readonly #request: Request;
+  readonly #publicUrl: string | undefined;
   /** Undefined unless the request is a search that is traced. */
   spans: RequestSpans | undefined;
 
-  constructor(request: Request, { draining, tracing }: Pick<ScopeParts, "draining" | "tracing">) {
+  constructor(request: Request, { draining, tracing, publicUrl }: ScopeParts) {
     this.address = request.ip;
     this.draining = draining;
     this.#tracing = tracing;
-    this.#traceparent = request.get("traceparent");
+    this.#request = request;
+    this.#publicUrl = publicUrl;
+  }
+
+  /**
+   * The origin by which the caller reaches this service: PUBLIC_URL, or else what the request says. `Host` is what the caller
+   * sent, so use the origin only for this caller.
+   */
+  get origin(): string {
+    const { secure, headers } = this.#request;
+    return this.#publicUrl ?? `${secure ? "https" : "http"}://${headers.host ?? "localhost"}`;
   }
 
   /** Begins the spans of the request, a search that can be run. */
   beginSpans(): RequestSpans | undefined {
-    this.spans ??= this.#tracing.begin({ traceparent: this.#traceparent, startedAtMs: this.receivedAtMs });
+    const traceparent = this.#request.get("traceparent");
+    this.spans ??= this.#tracing.begin({ traceparent, startedAtMs: this.receivedAtMs });
     return this.spans;
   }
 
@@ -113,11 +125,8 @@ export function requestScopeOf(response: ScopedResponse): RequestScope {
 }
 
 /** Opens a request's scope: sets the headers of every answer, and records one metric and one log line when the response closes. */
-export function openRequestScope(
-  { log, metrics, publicUrl, ended, ...parts }: ScopeParts,
-  request: Request,
-  response: ScopedResponse,
-): RequestScope {
+export function openRequestScope(parts: ScopeParts, request: Request, response: ScopedResponse): RequestScope {
+  const { log, metrics, publicUrl, ended } = parts;
   const scope = new RequestScope(request, parts);
   response[scopeOf] = scope;
   response.setHeader("X-Request-Id", scope.requestId);

@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import { chargingRule } from "../charging-rule.ts";
-import type { Config } from "../../shared/config.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { brand, siteLinks, siteStyle } from "../brand/brand.ts";
 import { answerExamples, requestExamples } from "../docs/examples.ts";
-import { publicAddress } from "../http/request-headers.ts";
+import { requestScopeOf } from "../http/request-scope.ts";
 import { type StaticFile, staticFile } from "../http/static-file.ts";
 import { html, type Html } from "../pages/html.ts";
 import { PageSender } from "../pages/page-sender.ts";
@@ -18,7 +17,7 @@ interface Landing {
   files: StaticFile[];
 }
 
-export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL">): Landing {
+export function openLanding(): Landing {
   const bytes = Buffer.concat([siteStyle(), readFileSync(new URL("landing.css", import.meta.url))]);
   const style = staticFile("/landing.css", "text/css; charset=utf-8", bytes);
   const files = { icon: brand.mark, font: brand.font, styles: [brand.style, style], scripts: [] };
@@ -28,7 +27,7 @@ export function openLanding({ PUBLIC_URL: publicUrl }: Pick<Config, "PUBLIC_URL"
     page: (request, response) => {
       // A program that accepts anything gets the JSON of any unknown path.
       if (request.accepts(["json", "html"]) !== "html") throw new CallerError("not_found");
-      const body = landingPage(publicAddress(request, publicUrl));
+      const body = landingPage(requestScopeOf(response).origin);
       pages.send(request, response, { status: 200, title: "Search results as JSON", body });
     },
   };

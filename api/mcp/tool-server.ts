@@ -11,7 +11,7 @@ import { CallerError, errorBody } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
-import { isIdempotencyKey, publicAddress } from "../http/request-headers.ts";
+import { isIdempotencyKey } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/send-json.ts";
 import { requireScope } from "../identify.ts";
 import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
@@ -105,17 +105,13 @@ async function callUsage(
 }
 
 /** An error as a tool result: the same body as in REST, with a hint for the model. Many clients show models the body alone. */
-function toErrorAnswer(
-  { log, config }: ToolParts,
-  { scope, request, response }: McpRequest,
-  thrown: unknown,
-): ToolAnswer {
+function toErrorAnswer({ log, config }: ToolParts, { scope, response }: McpRequest, thrown: unknown): ToolAnswer {
   const { requestId } = scope;
   const error = toCallerError(log, requestId, thrown);
   recordError(response, error);
   const { details } = error;
   // A model does not know the host that a path belongs to.
-  const topupUrl = new URL(config.TOPUP_URL, publicAddress(request, config.PUBLIC_URL)).href;
+  const topupUrl = new URL(config.TOPUP_URL, scope.origin).href;
   const shown = details.topupUrl === undefined ? details : { ...details, topupUrl };
   const body = errorBody(requestId, error.code, shown);
   const withHint = { ...body, error: { ...body.error, nextStep: errorHint(error, topupUrl) } };

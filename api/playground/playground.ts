@@ -18,7 +18,7 @@ import {
   type ShownElement,
 } from "../billing/searches/answer-view.ts";
 import { recordError } from "../errors.ts";
-import { isIdempotencyKey, publicAddress } from "../http/request-headers.ts";
+import { isIdempotencyKey } from "../http/request-headers.ts";
 import { abortOnDisconnect, requestScopeOf } from "../http/request-scope.ts";
 import { retryAfterSeconds } from "../http/send-error.ts";
 import { sendJson } from "../http/send-json.ts";
@@ -43,18 +43,17 @@ export interface PlaygroundParts extends SearchParts {
 }
 
 interface PageParts {
-  publicUrl: string | undefined;
   sessionSearches: SessionSearches;
 }
 
 /** GET /playground: the form. Its fields may be in the address, so that a search can be shared. */
-export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
+export function showPlayground({ sessionSearches }: PageParts) {
   return async (asked: PageRequest): Promise<AccountView> => {
-    const { request, caller } = asked;
+    const { request, response, caller } = asked;
     const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
     return view(caller, {
       typed,
-      address: publicAddress(request, publicUrl),
+      address: requestScopeOf(response).origin,
       look: { hasFocus: true, isOpen: false },
       outcome: firstSteps(),
       searches: await sessionSearches.read(asked),
@@ -67,13 +66,12 @@ export function showPlayground({ publicUrl, sessionSearches }: PageParts) {
  * idempotency key, so a double click or a reload pays once. Another query from the same form is another search.
  */
 export function runPlayground(account: AccountHandlers, parts: PlaygroundParts & PageParts) {
-  const { delivery, unsent, publicUrl, sessionSearches } = parts;
+  const { delivery, unsent, sessionSearches } = parts;
   return async (asked: FormRequest): Promise<void> => {
-    const { request, response, caller, form } = asked;
+    const { response, caller, form } = asked;
     const scope = requestScopeOf(response);
     const disconnected = abortOnDisconnect(response).signal;
-    const address = publicAddress(request, publicUrl);
-    const page = { typed: form, address, look: { hasFocus: false, isOpen: false } };
+    const page = { typed: form, address: scope.origin, look: { hasFocus: false, isOpen: false } };
     const sentQuery = requestBodyOf(form);
     scope.search = sentQuery;
     try {

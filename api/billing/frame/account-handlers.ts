@@ -45,7 +45,6 @@ interface AccountParts {
   pageWindow: PageWindow;
   pages: PageSender;
   database: Database;
-  publicUrl: string | undefined;
 }
 
 /**
@@ -95,9 +94,9 @@ export class AccountHandlers {
    * opened for another organization; `unauthenticated`, `rate_limited`.
    */
   form(handle: (asked: FormRequest) => Promise<void>, access: Access = "account"): Handler {
-    const { sessions, pageWindow, database, publicUrl } = this.#parts;
+    const { sessions, pageWindow, database } = this.#parts;
     return async (request, response) => {
-      rejectCrossOrigin(request, publicUrl);
+      rejectCrossOrigin(request, response);
       const readSession = () => requireSession(sessions, request, response, access);
       const [signedIn, form] = await requestScopeOf(response).receive(readSession, () => readForm(request));
       // The browser's session may have changed since the page was opened, even to one that an attacker planted.

@@ -49,7 +49,10 @@ interface LiveUpdateParts {
 }
 
 /** Streams the changed sections of a page until the page closes, the session ends, the process shuts down, or ten minutes have passed. */
-export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request: Request) => LiveSections) {
+export function handleLiveUpdates(
+  parts: LiveUpdateParts,
+  openSections: (request: Request, response: Response) => LiveSections,
+) {
   const { sessions, pageWindow, pages, streams } = parts;
   const begin = (response: Response) => {
     pages.setHeaders(response);
@@ -65,7 +68,7 @@ export function handleLiveUpdates(parts: LiveUpdateParts, openSections: (request
       return;
     }
     const { session, caller } = signedIn;
-    const sections = openSections(request);
+    const sections = openSections(request, response);
     const leave = streams.enter(session.idHash, caller.organizationId);
     try {
       await pageWindow.take(caller);

@@ -1,4 +1,4 @@
-import type { Request } from "express";
+import type { Request, Response } from "express";
 import type { Plan } from "../../../shared/credits/plans.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
@@ -27,7 +27,7 @@ import {
 } from "./usage.ts";
 import { type AddCredit, addCreditSection } from "../payments/add-credit.ts";
 import { historyTable, type LongReads, withSearches } from "../searches/history.ts";
-import { publicAddress } from "../../http/request-headers.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
 import { amount, count, dateOf, searches, timeOf } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import { highlighted, searchCode } from "../../search-samples.ts";
@@ -40,13 +40,12 @@ interface OverviewParts {
   longReads: LongReads;
   /** The days of the search log; 0 for none. */
   searchLogDays: number;
-  publicUrl: string | undefined;
 }
 
 /** GET /billing: the summary of the account. */
 export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
-  const { database, readCredit, addCredit, publicUrl } = parts;
-  return async ({ request, caller, name }: PageRequest): Promise<AccountView> => {
+  const { database, readCredit, addCredit } = parts;
+  return async ({ request, response, caller, name }: PageRequest): Promise<AccountView> => {
     const { organizationId } = caller;
     const credit = await readCredit(caller);
     const view = readUsageView(request);
@@ -59,7 +58,7 @@ export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
 ${usageSection(activity.chart, view)}
 </section>`;
-    const latest = latestSection(activity.latest, publicAddress(request, publicUrl));
+    const latest = latestSection(activity.latest, requestScopeOf(response).origin);
     const add = addCreditSection(addCredit, { name, organizationId });
     const content = isNew(activity.latest) ? [latest, usage] : [usage, latest];
     // Without credit for a search, credit is the next step.
@@ -78,7 +77,7 @@ ${isShort ? [add, ...content] : [...content, add]}`,
 
 /** GET /billing/live: the sections of the overview that change. */
 export function liveOverview(parts: OverviewParts) {
-  return (request: Request): LiveSections => {
+  return (request: Request, response: Response): LiveSections => {
     const view = readUsageView(request);
     const isStill = isReadOnce(view);
     const back = readReturn(request);
@@ -93,7 +92,7 @@ export function liveOverview(parts: OverviewParts) {
           ...(returned ? [{ id: "returned", html: returned }] : []),
           { id: "low-balance", html: lowBalanceBanner(state.balanceMils, activity.thresholdMils) },
           ...(isStill ? [] : [{ id: "usage", html: usageSection(activity.chart, view) }]),
-          { id: "latest", html: latestSection(activity.latest, publicAddress(request, parts.publicUrl)) },
+          { id: "latest", html: latestSection(activity.latest, requestScopeOf(response).origin) },
         ];
       },
       ofCredit: (credit) => [{ id: "credit", html: creditSection(credit, week) }],

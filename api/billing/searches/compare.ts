@@ -1,4 +1,3 @@
-import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { requestId as requestIdSchema, timeOfId } from "../../../shared/ids.ts";
 import { pageKey } from "../../../shared/results.ts";
@@ -8,15 +7,16 @@ import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
 import { readAnswer, type ShownAnswer } from "./answers.ts";
-import { type LongReads, searchAddress } from "./history.ts";
+import { searchAddress } from "./history.ts";
 import { link, type ShownElement } from "./answer-view.ts";
 import { readSearch } from "./search.ts";
+import type { SearchesParts } from "./searches.ts";
 
 /**
  * GET /billing/searches/:requestId/compare: what has changed since the previous answer to the same query.
  * @throws {CallerError} `not_found` unless both searches may be seen.
  */
-export function writeComparison({ database, longReads }: { database: Database; longReads: LongReads }) {
+export function writeComparison({ database, longReads }: SearchesParts) {
   return async ({ request, caller }: PageRequest): Promise<AccountView> => {
     const read = requestIdSchema.safeParse(request.params["requestId"]);
     if (!read.success) throw new CallerError("not_found");

@@ -12,13 +12,14 @@ import { readSearchLedger } from "../../ledger/ledger-pages.ts";
 import type { AccountView } from "../frame/account-frame.ts";
 import type { PageRequest } from "../frame/account-handlers.ts";
 import { onlyTokenOf } from "../session/sessions.ts";
-import { duration, gained, type LongReads, outcomeOf, searchAddress } from "./history.ts";
+import { duration, gained, outcomeOf, searchAddress } from "./history.ts";
 import { findPrevious, readAnswer, type ShownAnswer } from "./answers.ts";
 import { answerLink, answerTabs, answerViews, resultsPage, type ShownElement, querySection } from "./answer-view.ts";
 import { refusedView } from "./refused.ts";
+import type { SearchesParts } from "./searches.ts";
 import { amount, dollars, momentOf, shortMomentOf, timeElement } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
-import { publicAddress } from "../../http/request-headers.ts";
+import { requestScopeOf } from "../../http/request-scope.ts";
 import { codeSamples, formAddress, requestBodyOf } from "../../playground/search-form.ts";
 
 /**
@@ -26,16 +27,8 @@ import { codeSamples, formAddress, requestBodyOf } from "../../playground/search
  * refused.
  * @throws {CallerError} `not_found` also for a search of another organization, or of another token than the only one of the session.
  */
-export function writeSearch({
-  database,
-  longReads,
-  publicUrl,
-}: {
-  database: Database;
-  longReads: LongReads;
-  publicUrl: string | undefined;
-}) {
-  return async ({ request, caller }: PageRequest): Promise<AccountView> => {
+export function writeSearch({ database, longReads }: SearchesParts) {
+  return async ({ request, response, caller }: PageRequest): Promise<AccountView> => {
     const read = requestIdSchema.safeParse(request.params["requestId"]);
     if (!read.success) throw new CallerError("not_found");
     const only = onlyTokenOf(caller);
@@ -47,7 +40,7 @@ export function writeSearch({
       return refusedView(refusal);
     }
     const { entry, answer } = shown;
-    const origin = publicAddress(request, publicUrl);
+    const { origin } = requestScopeOf(response);
     return {
       path: "/billing/searches",
       title: entry.search?.query.keyword ?? "Search",

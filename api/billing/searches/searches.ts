@@ -39,7 +39,7 @@ import { html, type Html } from "../../pages/html.ts";
 
 const entriesPerPage = 25;
 
-interface SearchesParts {
+export interface SearchesParts {
   database: Database;
   longReads: LongReads;
 }

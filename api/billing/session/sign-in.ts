@@ -31,12 +31,11 @@ export function handleSignIn(parts: {
   redis: Redis;
   database: Database;
   metrics: Pick<Metrics, "signIns">;
-  publicUrl: string | undefined;
 }) {
-  const { sessions, pageWindow, pages, redis, database, metrics, publicUrl } = parts;
+  const { sessions, pageWindow, pages, redis, database, metrics } = parts;
   const { ofNetwork, ofToken, ofOrganization } = signInWindows(redis);
   return async (request: Request, response: Response) => {
-    rejectCrossOrigin(request, publicUrl);
+    rejectCrossOrigin(request, response);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
       pages.send(request, response, { status, title: "Sign in", body: signInPage({ next, problem }) });
 
@@ -99,15 +98,10 @@ function nextOf(form: URLSearchParams): string {
 }
 
 /** POST /billing/sign-out: ends the session, whether or not Postgres can record it. */
-export function handleSignOut(parts: {
-  sessions: Sessions;
-  database: Database;
-  log: Log;
-  publicUrl: string | undefined;
-}) {
-  const { sessions, database, log, publicUrl } = parts;
+export function handleSignOut(parts: { sessions: Sessions; database: Database; log: Log }) {
+  const { sessions, database, log } = parts;
   return async (request: Request, response: Response) => {
-    rejectCrossOrigin(request, publicUrl);
+    rejectCrossOrigin(request, response);
     const signedIn = await readSignedIn(sessions, request, response, { access: "searches", presence: "idle" }).catch(
       () => undefined,
     );
