@@ -116,7 +116,7 @@ export async function changeRecorded(transaction: Querying, actor: Actor, kind: 
   const { fresh, balanceMils } = changed;
   if (!fresh) await refuseAnotherAmount(transaction, kind, wanted);
   const values = { before: { balanceMils: fresh ? balanceMils - mils : balanceMils }, after: { balanceMils } };
-  await recordAudit(transaction, actor, { action, organizationId, subject: grantId, ...values });
+  await recordAudit(transaction, { actor, action, organizationId, subject: grantId, ...values });
   return changed;
 }
 

@@ -104,7 +104,7 @@ async function closeGap({ database, actor }: CommandContext, gapId: string, note
     const { rows } = await transaction.query("select * from close_ledger_gap($1, $2)", [gapId, note]);
     if (!rows[0]) throw new CommandRefused(`There is no gap ${gapId}.`);
     const { organizationId, fresh } = closedRow.parse(rows[0]);
-    if (fresh) await recordAudit(transaction, actor, { action: "ledger.gap_closed", organizationId, subject: gapId });
+    if (fresh) await recordAudit(transaction, { actor, action: "ledger.gap_closed", organizationId, subject: gapId });
     return { orgId: organizationId, gapId, repeated: !fresh };
   });
 }

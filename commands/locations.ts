@@ -153,7 +153,7 @@ function recorderOf(
   provider: string,
 ): RecordList {
   return (transaction, { before, after }) =>
-    recordAudit(transaction, actor, { action, subject: provider, before: valuesOf(before), after: valuesOf(after) });
+    recordAudit(transaction, { actor, action, subject: provider, before: valuesOf(before), after: valuesOf(after) });
 }
 
 const valuesOf = (list: StoredList | undefined) =>

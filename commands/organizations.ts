@@ -107,12 +107,8 @@ async function createWithToken(
   const created = await createOrganization(transaction, { name, planCode });
   if (!created) throw new CommandRefused(`There is no plan "${planCode}". "plan list" shows all plans.`);
   const { organizationId, plan } = created;
-  await recordAudit(transaction, actor, {
-    action: "organization.created",
-    organizationId,
-    before: null,
-    after: { plan: plan.code },
-  });
+  const values = { before: null, after: { plan: plan.code } };
+  await recordAudit(transaction, { actor, action: "organization.created", organizationId, ...values });
   const mils = credit ?? plan.startingGrantMils;
   const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
   const balance = mils > 0 ? await changeRecorded(transaction, actor, "grant", wanted) : undefined;
@@ -136,7 +132,7 @@ async function rename({ database, actor }: CommandContext, organizationId: strin
     await refuseErased(transaction, organizationId);
     const before = await renameOrganization(transaction, organizationId, name);
     if (!before) refuseUnknown(organizationId);
-    if (before.name !== name) await recordAudit(transaction, actor, { action: "organization.renamed", organizationId });
+    if (before.name !== name) await recordAudit(transaction, { actor, action: "organization.renamed", organizationId });
   });
   return { orgId: organizationId, name };
 }
@@ -173,12 +169,9 @@ export async function suspendRecorded(
 ): Promise<void> {
   const before = await setSuspended(transaction, organizationId, suspended);
   if (!before) refuseUnknown(organizationId);
-  await recordAudit(transaction, actor, {
-    action: suspended ? "organization.suspended" : "organization.resumed",
-    organizationId,
-    before: { suspended: before.isSuspended },
-    after: { suspended },
-  });
+  const action = suspended ? "organization.suspended" : "organization.resumed";
+  const values = { before: { suspended: before.isSuspended }, after: { suspended } };
+  await recordAudit(transaction, { actor, action, organizationId, ...values });
 }
 
 async function list({ database, warn }: CommandContext, { before, limit }: { before?: string; limit: number }) {

@@ -106,7 +106,7 @@ async function set(context: CommandContext, code: string, options: PlanOptions) 
     const before = await lockPlan(transaction, code);
     const after = await setPlan(transaction, termsOf(code, options, before));
     const values = { before: before && { ...before }, after: { ...after } };
-    await recordAudit(transaction, context.actor, { action: "plan.set", subject: code, ...values });
+    await recordAudit(transaction, { actor: context.actor, action: "plan.set", subject: code, ...values });
     return after;
   });
   await announceIdentityChange(context);
@@ -172,8 +172,8 @@ async function assign(context: CommandContext, orgId: string, code: string) {
     const former = await assignPlan(transaction, orgId, code);
     if (!former) throw new CommandRefused(`There is no organization ${orgId}, or no plan "${code}".`);
     const values = { before: { plan: former.plan }, after: { plan: code } };
-    const entry = { action: "plan.assigned", organizationId: orgId, subject: code, ...values } as const;
-    await recordAudit(transaction, context.actor, entry);
+    const { actor } = context;
+    await recordAudit(transaction, { actor, action: "plan.assigned", organizationId: orgId, subject: code, ...values });
   });
   await announceIdentityChange(context);
   return { orgId, plan: code };

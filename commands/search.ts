@@ -69,7 +69,7 @@ async function showSearch(context: CommandContext, requestId: string) {
   if (orgId === undefined || decided === undefined) return showRefused(context, requestId);
   const logged = (await readSearches(database, orgId, [requestId])).get(requestId);
   if (!logged) context.warn(whyNotLogged(context));
-  await recordAudit(database, actor, { action: "search.shown", organizationId: orgId, subject: requestId });
+  await recordAudit(database, { actor, action: "search.shown", organizationId: orgId, subject: requestId });
   const entries = await readSearchLedger(database, requestId);
   return { requestId, orgId, ...outcomeOf(decided), ...describe(logged), entries, calls: logged?.work?.calls ?? [] };
 }
@@ -81,7 +81,7 @@ async function showRefused({ database, actor }: CommandContext, requestId: strin
       `There is no search ${requestId} that ended. It still runs, was refused before it ran and its row was only counted or is older than seven days, ended without a charge more than 30 days ago, or does not exist.`,
     );
   const { organizationId: orgId, at: arrivedAt, tokenId, tokenName, code, reason, message, query, refusals } = refusal;
-  await recordAudit(database, actor, { action: "search.shown", organizationId: orgId, subject: requestId });
+  await recordAudit(database, { actor, action: "search.shown", organizationId: orgId, subject: requestId });
   return {
     requestId,
     orgId,
@@ -212,8 +212,8 @@ async function readRaw(context: CommandContext, requestId: string, { page, body 
 /** Recorded before anything is shown. A search that was answered a moment ago may have no organization in the ledger yet. */
 async function recordReading({ database, actor }: CommandContext, { requestId, callsOf }: RawSearch): Promise<void> {
   const organizationId = await readSearchOwner(database, requestId);
-  const entry = { action: "search.raw_read", organizationId, subject: requestId, after: { callsOf } } as const;
-  await recordAudit(database, actor, entry);
+  const subject = requestId;
+  await recordAudit(database, { actor, action: "search.raw_read", organizationId, subject, after: { callsOf } });
 }
 
 /** The calls of a search, or of the search whose answer it shared. @throws {CommandRefused} if there is none. */

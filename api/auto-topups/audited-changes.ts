@@ -1,4 +1,4 @@
-import { type Changer, recordChange } from "../../shared/audit/audit.ts";
+import { type Changer, recordAudit } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { type AutoTopupTerms, lockAutoTopup, type SavedCard } from "./auto-topup.ts";
 import { askToDelete } from "./stripe-deletions.ts";
@@ -27,10 +27,8 @@ export async function switchOn(
   const columns = "is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4";
   await change(transaction, organizationId, columns, thresholdMils, amountMils, ceilingMils);
   const before = { isOn: known.isOn, isPaused: known.paused !== undefined, ...known.terms };
-  await recordChange(transaction, changer, "auto_topup.set", {
-    before,
-    after: { isOn: true, isPaused: false, ...terms },
-  });
+  const after = { isOn: true, isPaused: false, ...terms };
+  await recordAudit(transaction, { ...changer, action: "auto_topup.set", before, after });
   return "on";
 }
 
@@ -48,7 +46,7 @@ export async function switchOff(transaction: Querying, changer: Changer, reason?
   if (!known?.isOn) return false;
   await change(transaction, organizationId, "is_on = false");
   const values = { before: { isOn: true }, after: { isOn: false, reason } };
-  await recordChange(transaction, changer, "auto_topup.set", values);
+  await recordAudit(transaction, { ...changer, action: "auto_topup.set", ...values });
   return true;
 }
 
@@ -62,7 +60,7 @@ export async function removeCard(transaction: Querying, changer: Changer): Promi
   await change(transaction, organizationId, columns);
   await askToDelete(transaction, paymentMethodId);
   const values = { before: { isOn: known.isOn, paymentMethodId }, after: { isOn: false, paymentMethodId: null } };
-  await recordChange(transaction, changer, "auto_topup.card_removed", values);
+  await recordAudit(transaction, { ...changer, action: "auto_topup.card_removed", ...values });
 }
 
 /**
@@ -89,7 +87,7 @@ export async function saveCard(
   await change(transaction, organizationId, columns, paymentMethodId, brand, last4, expires, enteredAt);
   if (before !== undefined) await askToDelete(transaction, before);
   const values = { before: { paymentMethodId: before ?? null }, after: { paymentMethodId } };
-  await recordChange(transaction, changer, "auto_topup.card_saved", values);
+  await recordAudit(transaction, { ...changer, action: "auto_topup.card_saved", ...values });
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { type Actor, type Changer, recordAudit, recordChange } from "../../shared/audit/audit.ts";
+import { type Actor, type Changer, recordAudit } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
@@ -45,7 +45,8 @@ export async function recordFailure(
       [organizationId, paymentMethodId],
     );
     const failures = rows[0] && failuresRow.parse(rows[0]).failures;
-    await recordAudit(transaction, actor, {
+    await recordAudit(transaction, {
+      actor,
       action: "auto_topup.failed",
       organizationId,
       subject: paymentId,
@@ -148,7 +149,7 @@ async function pause(
     organizationId,
     reason,
   ]);
-  await recordChange(transaction, changer, "auto_topup.paused", { subject: paymentId, after: { reason } });
+  await recordAudit(transaction, { ...changer, action: "auto_topup.paused", subject: paymentId, after: { reason } });
   const data = { reason, amountMils: mils, topupUrl };
   await recordEvent(transaction, organizationId, { type: "auto_topup.paused", data });
 }

@@ -1,4 +1,4 @@
-import { type Actor, type Change, type Changer, recordChange } from "../../shared/audit/audit.ts";
+import { type Actor, type Change, type Changer, recordAudit } from "../../shared/audit/audit.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { changeLimits, type LimitChange, type OwnLimits } from "./limits.ts";
 import {
@@ -35,7 +35,7 @@ export async function issueRecorded(
     ...((dayLimitMils ?? monthLimitMils) !== null && { dayLimitMils, monthLimitMils }),
   };
   const values = { organizationId, subject: tokenId, before: null, after };
-  await recordChange(transaction, change, "token.issued", values);
+  await recordAudit(transaction, { ...change, action: "token.issued", ...values });
   return issued;
 }
 
@@ -45,7 +45,7 @@ export async function revokeRecorded(transaction: Querying, change: Change, toke
   if (!token) return false;
   const values = { before: { revoked: token.wasRevoked }, after: { revoked: true } };
   const { organizationId } = token;
-  await recordChange(transaction, change, "token.revoked", { organizationId, subject: tokenId, ...values });
+  await recordAudit(transaction, { ...change, action: "token.revoked", organizationId, subject: tokenId, ...values });
   return true;
 }
 
@@ -137,7 +137,7 @@ async function recordLimits(
 ): Promise<void> {
   const { organizationId } = limits.after;
   const [before, after] = [termsOf(limits.before), termsOf(limits.after)];
-  await recordChange(transaction, change, "limit.set", { organizationId, subject, before, after });
+  await recordAudit(transaction, { ...change, action: "limit.set", organizationId, subject, before, after });
 }
 
 const termsOf = ({ dayLimitMils, monthLimitMils }: OwnLimits) => ({ dayLimitMils, monthLimitMils });
@@ -149,6 +149,6 @@ export async function testWebhook(
 ): Promise<{ eventId: string } | "none" | "too_many"> {
   const recorded = await recordEvent(transaction, changer.organizationId, { type: "webhook.test", data: {} });
   if (typeof recorded === "string") return recorded;
-  await recordChange(transaction, changer, "webhook.tested", { subject: recorded.eventId });
+  await recordAudit(transaction, { ...changer, action: "webhook.tested", subject: recorded.eventId });
   return recorded;
 }

@@ -1,7 +1,7 @@
 import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { z } from "zod";
-import { type Change, recordChange } from "../../shared/audit/audit.ts";
+import { type Change, recordAudit } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
@@ -178,6 +178,6 @@ export async function endToken(
   const { rows } = await transaction.query("select * from end_token($1, $2)", [tokenId, at]);
   const { organizationId, endedAt } = endedRow.parse(rows[0]);
   const values = { before: { expiresAt }, after: { expiresAt: endedAt, successorId } };
-  await recordChange(transaction, change, "token.rotated", { organizationId, subject: tokenId, ...values });
+  await recordAudit(transaction, { ...change, action: "token.rotated", organizationId, subject: tokenId, ...values });
   return endedAt;
 }

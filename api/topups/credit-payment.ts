@@ -90,7 +90,8 @@ async function creditPayment(
     if (topup) await record?.(transaction);
     if (!topup?.fresh && !topup?.planChanged) return topup;
     const { fresh, balance, planChanged } = topup;
-    await recordAudit(transaction, actor, {
+    await recordAudit(transaction, {
+      actor,
       action: "credit.topped_up",
       organizationId,
       subject: grantId,

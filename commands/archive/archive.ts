@@ -39,7 +39,7 @@ export async function exportMonth(
   const unfinished = `${file}.unfinished`;
   const handle = await openNew(unfinished);
   try {
-    await recordAudit(context.database, context.actor, { action: "ledger.exported", subject: month });
+    await recordAudit(context.database, { actor: context.actor, action: "ledger.exported", subject: month });
     const { sha256, totals } = await writeMonth(context, handle, month);
     // The checksum first: where the archive is, its checksum is too.
     await replaceFile(checksumOf(file), `${sha256}  ${basename(file)}\n`);

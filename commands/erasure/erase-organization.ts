@@ -70,7 +70,7 @@ export async function beginErasure(
     await eraseAutoTopup(transaction, organizationId);
     await eraseWebhook(transaction, organizationId);
     if (fresh)
-      await recordAudit(transaction, actor, { action: "organization.erased", organizationId, after: { balanceMils } });
+      await recordAudit(transaction, { actor, action: "organization.erased", organizationId, after: { balanceMils } });
     return { balanceMils: balanceMils ?? 0 };
   });
 }

@@ -56,7 +56,7 @@ async function writeExport(context: CommandContext, terminal: Terminal, orgId: s
     ? async (text: string) => file.writeFile(text).then(() => true)
     : async (text: string) => terminal.writeLine(text);
   try {
-    await recordAudit(database, actor, { action: "organization.exported", organizationId: orgId });
+    await recordAudit(database, { actor, action: "organization.exported", organizationId: orgId });
     let lines = 0;
     for await (const line of exportOrganization(context, orgId)) {
       if (!(await write(`${JSON.stringify(line)}\n`))) break;

@@ -69,22 +69,19 @@ export interface Changer {
 }
 
 /** The same for a change that may name the organization elsewhere. */
-export type Change = Omit<Changer, "organizationId"> & Partial<Changer>;
+export type Change = Omit<Changer, "organizationId"> & { organizationId?: string | undefined };
 
 /** JSON. Dates become ISO 8601 texts in UTC, and what is undefined is left out. */
 type Values = Readonly<Record<string, string | number | boolean | Date | readonly string[] | null | undefined>>;
 
-interface AuditEntry {
+interface AuditEntry extends Change {
   action: AuditAction;
-  organizationId?: string | undefined;
   /** The object, if it is not the organization: the id of a token, grant, search, webhook or event, a plan's code, a provider. */
   subject?: string | undefined;
   /** What was changed, as it was before; null if it did not exist. */
   before?: Values | null | undefined;
   /** And as it is now. */
   after?: Values | null | undefined;
-  /** Of the request to the API that did it. */
-  requestId?: string | undefined;
 }
 
 /**
@@ -93,8 +90,8 @@ interface AuditEntry {
  * left everything as it was, such as a repeat, is no entry.
  * @throws if Postgres refuses it. Then the action must not happen.
  */
-export async function recordAudit(transaction: Querying, actor: Actor, entry: AuditEntry): Promise<void> {
-  const { action, organizationId, subject, before, after, requestId } = entry;
+export async function recordAudit(transaction: Querying, entry: AuditEntry): Promise<void> {
+  const { actor, action, organizationId, subject, before, after, requestId } = entry;
   if (before && isDeepStrictEqual(before, after)) return;
   const { id, origin } = identityOf(actor);
   await transaction.query(
@@ -102,16 +99,6 @@ export async function recordAudit(transaction: Querying, actor: Actor, entry: Au
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     [actor.kind, id, origin, action, organizationId, subject, toJson(before), toJson(after), requestId],
   );
-}
-
-/** Records a change of an organization, with its actor and request. */
-export function recordChange(
-  transaction: Querying,
-  { actor, ...of }: Change,
-  action: AuditAction,
-  values: Omit<AuditEntry, "action" | "requestId"> = {},
-): Promise<void> {
-  return recordAudit(transaction, actor, { action, ...of, ...values });
 }
 
 function identityOf(actor: Actor): { id: string; origin: string | undefined } {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Changer, recordChange } from "../audit/audit.ts";
+import { type Changer, recordAudit } from "../audit/audit.ts";
 import { BackgroundWriter } from "../database/background-writer.ts";
 import { BatchedLookup } from "../concurrency/batcher.ts";
 import { toByteaArray } from "../database/binary-array.ts";
@@ -234,5 +234,6 @@ export async function setKeptDays(transaction: Querying, changer: Changer, days:
      update organizations o set kept_answer_days = $2 from old where o.id = old.id returning old.kept_answer_days as days`,
     [changer.organizationId, days],
   );
-  await recordChange(transaction, changer, "kept_answers.set", { before: daysRow.parse(rows[0]), after: { days } });
+  const before = daysRow.parse(rows[0]);
+  await recordAudit(transaction, { ...changer, action: "kept_answers.set", before, after: { days } });
 }

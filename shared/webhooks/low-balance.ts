@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Changer, recordChange } from "../audit/audit.ts";
+import { type Changer, recordAudit } from "../audit/audit.ts";
 import type { Config } from "../config.ts";
 import { waitingBriefly } from "../credits/ledger.ts";
 import { outlookOf, readPaceDays } from "../credits/outlook.ts";
@@ -39,7 +39,7 @@ export async function setThreshold(transaction: Querying, changer: Changer, mils
       [organizationId, mils],
     );
   const values = { before: { thresholdMils: before }, after: { thresholdMils: mils } };
-  await recordChange(transaction, changer, "low_balance.set", values);
+  await recordAudit(transaction, { ...changer, action: "low_balance.set", ...values });
 }
 
 /** Each change is a transaction, and the leader has three seconds for a step. */

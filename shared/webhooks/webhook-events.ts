@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Change, recordChange } from "../audit/audit.ts";
+import { type Change, recordAudit } from "../audit/audit.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
@@ -109,7 +109,7 @@ export async function replayEvent(
   const { organizationId } = after;
   const sending = ({ state, attempts }: WebhookEvent) => ({ state, attempts });
   const values = { organizationId, subject: eventId, before: sending(before), after: sending(after) };
-  await recordChange(transaction, change, "webhook.replayed", values);
+  await recordAudit(transaction, { ...change, action: "webhook.replayed", ...values });
   return after;
 }
 

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 import ipaddr from "ipaddr.js";
-import { type Changer, recordChange } from "../audit/audit.ts";
+import { type Changer, recordAudit } from "../audit/audit.ts";
 import { rowOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
@@ -57,7 +57,7 @@ export async function setWebhook(transaction: Querying, changer: Changer, url: s
     [organizationId, webhookId, url, secret],
   );
   const values = { before: { webhookId: known?.webhookId ?? null }, after: { webhookId } };
-  await recordChange(transaction, changer, "webhook.set", values);
+  await recordAudit(transaction, { ...changer, action: "webhook.set", ...values });
   return known ? undefined : secret;
 }
 
@@ -83,7 +83,7 @@ export async function replaceSecret(transaction: Querying, changer: Changer): Pr
     secret,
   ]);
   if (!rows[0]) return undefined;
-  await recordChange(transaction, changer, "webhook.secret_replaced", { subject: idRow.parse(rows[0]).id });
+  await recordAudit(transaction, { ...changer, action: "webhook.secret_replaced", subject: idRow.parse(rows[0]).id });
   return secret;
 }
 
@@ -100,7 +100,7 @@ export async function removeWebhook(transaction: Querying, changer: Changer): Pr
   );
   if (!rows[0]) return false;
   const values = { before: { webhookId: idRow.parse(rows[0]).id }, after: { webhookId: null } };
-  await recordChange(transaction, changer, "webhook.removed", values);
+  await recordAudit(transaction, { ...changer, action: "webhook.removed", ...values });
   return true;
 }
 

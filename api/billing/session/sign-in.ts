@@ -123,7 +123,8 @@ function recordSession(
 ): Promise<void> {
   const { requestId, address } = requestScopeOf(response);
   const { organizationId, tokenId } = caller;
-  return recordAudit(database, { kind: "account", tokenId, address }, { action, organizationId, requestId });
+  const actor = { kind: "account", tokenId, address } as const;
+  return recordAudit(database, { actor, action, organizationId, requestId });
 }
 
 /** Message for a valid token that opens no page. */
