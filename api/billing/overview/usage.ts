@@ -15,6 +15,7 @@ import { html, type Html } from "../../pages/html.ts";
 
 const measures = ["searches", "dollars", "latency", "uncharged"] as const;
 type Measure = (typeof measures)[number];
+type FiguresMeasure = Exclude<Measure, "latency">;
 const ranges = ["24h", "7d", "30d", "90d", "month"] as const;
 type Range = (typeof ranges)[number];
 
@@ -39,11 +40,9 @@ const rangeLabels: Record<Range, string> = {
   month: "This month",
 };
 
-/** The last days or hours of a range, with the current one. */
-interface Periods {
-  unit: "day" | "hour";
-  length: number;
-}
+type Unit = "day" | "hour";
+const unitOf = (range: Range): Unit => (range === "24h" ? "hour" : "day");
+const unitLabels: Record<Unit, string> = { day: "Day", hour: "Hour" };
 
 const viewQuery = z.object({
   measure: z.enum(measures).default("searches"),
@@ -66,16 +65,14 @@ export const usageViewQuery = ({ measure, range, tokenId }: UsageView) =>
 /** Whether the chart is read only when the page opens: reading it again after each search would cost more than the searches. */
 export const isReadOnce = ({ measure, tokenId }: UsageView) => measure === "latency" || tokenId !== undefined;
 
-/** The days or hours of a range, at this time in UTC. */
-export function periodsOf({ range }: Pick<UsageView, "range">, now: Date): Periods {
-  if (range === "24h") return { unit: "hour", length: 24 };
-  return { unit: "day", length: range === "month" ? now.getUTCDate() : Number.parseInt(range, 10) };
+/** The last days or hours of a range, with the current one, at this time in UTC. */
+export function periodsOf({ range }: Pick<UsageView, "range">, now: Date): { unit: Unit; length: number } {
+  return { unit: unitOf(range), length: range === "month" ? now.getUTCDate() : Number.parseInt(range, 10) };
 }
 
 /** The data of the chart: figures of all searches or of one token, durations, or nothing without a search log. */
 export type Chart =
-  | { kind: "all"; figures: DayFigures[] }
-  | ({ kind: "token" } & TokenDays)
+  | { kind: "figures"; measure: FiguresMeasure; figures: DayFigures[]; token?: Omit<TokenDays, "figures"> }
   | ({ kind: "durations"; keptDays: number } & Durations)
   | { kind: "no_log" };
 
@@ -90,8 +87,9 @@ export async function readChart(
     if (keptDays === 0) return { kind: "no_log" };
     return { kind: "durations", keptDays, ...(await readDurations(database, organizationId, { days, tokenId })) };
   }
-  if (tokenId === undefined) return { kind: "all", figures: days.map(withoutPlace) };
-  return { kind: "token", ...(await readTokenDays(database, organizationId, tokenId, days)) };
+  if (tokenId === undefined) return { kind: "figures", measure, figures: days.map(withoutPlace) };
+  const { figures, ...token } = await readTokenDays(database, organizationId, tokenId, days);
+  return { kind: "figures", measure, figures, token };
 }
 
 /** The section that live updates replace: links that switch the chart, the chart, and its numbers as a table. */
@@ -99,26 +97,25 @@ export function usageSection(chart: Chart, view: UsageView): Html {
   return html`<div id="usage">
 <div class="head"><nav class="switch" aria-label="Shown">${measures.map((measure) => link({ ...view, measure }, view, measureLabels[measure]))}</nav>
 <nav class="switch" aria-label="Range">${ranges.map((range) => link({ ...view, range }, view, rangeLabels[range]))}</nav></div>
-${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view), view)}
+${chart.kind === "no_log" ? noLog : figure(drawingOf(chart, view.range), view)}
 </div>`;
 }
 
 const noLog = html`<p>The operator of this service keeps no search log, so durations are not available.</p>`;
 
-function drawingOf(chart: Exclude<Chart, { kind: "no_log" }>, { measure, range, tokenId }: UsageView): Drawing {
-  const isHours = range === "24h";
+function drawingOf(chart: Exclude<Chart, { kind: "no_log" }>, range: Range): Drawing {
   if (chart.kind === "durations") return drawDurations(chart, { range, now: new Date() });
-  return drawFigures(chart, { measure, isHours, hasToken: tokenId !== undefined });
+  return drawFigures(chart, unitOf(range));
 }
 
 function figure({ caption, chart, legend, table, notes }: Drawing, view: UsageView): Html {
-  const isHours = view.range === "24h";
+  const unit = unitOf(view.range);
   const allNotes = isReadOnce(view) ? [...notes, "This chart does not update automatically."] : notes;
   return html`<figure>
 <figcaption>${caption}</figcaption>
-${chart(`${measureLabels[view.measure]} by ${isHours ? "hour" : "day"}`)}
+${chart(`${measureLabels[view.measure]} by ${unit}`)}
 </figure>
-<p class="legend">${legend} <span>${isHours ? "Hours" : "Days"} are in UTC. ${allNotes.join(" ")}</span></p>
+<p class="legend">${legend} <span>${unitLabels[unit]}s are in UTC. ${allNotes.join(" ")}</span></p>
 <details>
 <summary>Show the numbers as a table</summary>
 <div class="scroll" role="region" aria-label="Usage as a table" tabindex="0"><table class="numbers">
@@ -141,26 +138,19 @@ export function usageForm({ measure, range, tokenId }: UsageView, tokens: readon
 </form>`;
 }
 
-type FiguresMeasure = Exclude<Measure, "latency">;
-
 /** Draws searches, dollars, or searches that were not charged. */
-function drawFigures(
-  chart: Extract<Chart, { figures: DayFigures[] }>,
-  { measure, isHours, hasToken }: { measure: Measure; isHours: boolean; hasToken: boolean },
-): Drawing {
-  const shown = measure === "latency" ? "searches" : measure;
-  const { figures } = chart;
-  const bars = figures.map((period) => figuresBar(period, shown));
+function drawFigures({ measure, figures, token }: Extract<Chart, { kind: "figures" }>, unit: Unit): Drawing {
+  const bars = figures.map((period) => figuresBar(period, measure));
   return {
-    caption: figuresCaption(figures, shown),
-    chart: (label) => barChart(bars, { label, format: shown === "dollars" ? dollars : count }),
-    legend: legends[shown],
-    table: figuresTable(figures, { isHours, hasToken }),
-    notes: chart.kind === "token" ? figuresNotes(chart) : [],
+    caption: figuresCaption(figures, measure),
+    chart: (label) => barChart(bars, { label, format: measure === "dollars" ? dollars : count }),
+    legend: legends[measure],
+    table: figuresTable(figures, unit, token !== undefined),
+    notes: token ? figuresNotes(token) : [],
   };
 }
 
-function figuresNotes({ countedSince, hasTokenless }: Extract<Chart, { kind: "token" }>): string[] {
+function figuresNotes({ countedSince, hasTokenless }: Omit<TokenDays, "figures">): string[] {
   const notes = [];
   if (countedSince)
     notes.push(
@@ -212,11 +202,8 @@ function figuresBar(period: DayFigures, measure: FiguresMeasure): Bar {
   };
 }
 
-function figuresTable(
-  figures: readonly DayFigures[],
-  { isHours, hasToken }: { isHours: boolean; hasToken: boolean },
-): Html {
-  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col">Searches</th><th scope="col">Not charged</th><th scope="col">Charged</th><th scope="col">Credited back later</th><th scope="col">Net</th>${!hasToken && html`<th scope="col">Added</th>`}</tr></thead>
+function figuresTable(figures: readonly DayFigures[], unit: Unit, hasToken: boolean): Html {
+  return html`<thead><tr><th scope="col">${unitLabels[unit]} (UTC)</th><th scope="col">Searches</th><th scope="col">Not charged</th><th scope="col">Charged</th><th scope="col">Credited back later</th><th scope="col">Net</th>${!hasToken && html`<th scope="col">Added</th>`}</tr></thead>
 <tbody>
 ${figures.toReversed().map(
   (period) =>
@@ -233,13 +220,13 @@ function drawDurations(
   { range, now }: { range: Range; now: Date },
 ): Drawing {
   const { periods, whole } = chart;
-  const isHours = range === "24h";
+  const unit = unitOf(range);
   return {
     caption: durationsCaption(whole, range),
     chart: (label) => lineChart(periods.map(durationsPoint), { label, format: duration }),
     legend: html`${key("median", "median")}${key("p95", "95th percentile")}`,
-    table: durationsTable(periods, isHours),
-    notes: durationsNotes(chart, isHours, now),
+    table: durationsTable(periods, unit),
+    notes: durationsNotes(chart, unit, now),
   };
 }
 
@@ -259,9 +246,9 @@ function durationsPoint({ day, measured, medianMs: median, p95Ms: p95 }: Duratio
   return { label, median, p95, summary };
 }
 
-function durationsTable(periods: readonly DurationFigures[], isHours: boolean): Html {
+function durationsTable(periods: readonly DurationFigures[], unit: Unit): Html {
   const cell = (ms: number | null) => html`<td>${ms === null ? "–" : duration(ms)}</td>`;
-  return html`<thead><tr><th scope="col">${isHours ? "Hour" : "Day"} (UTC)</th><th scope="col">Searches measured</th><th scope="col">Median</th><th scope="col">95th percentile</th></tr></thead>
+  return html`<thead><tr><th scope="col">${unitLabels[unit]} (UTC)</th><th scope="col">Searches measured</th><th scope="col">Median</th><th scope="col">95th percentile</th></tr></thead>
 <tbody>
 ${periods.toReversed().map(
   ({ day, measured, medianMs, p95Ms }) =>
@@ -270,7 +257,7 @@ ${periods.toReversed().map(
 )}</tbody>`;
 }
 
-function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: boolean, now: Date): string[] {
+function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, unit: Unit, now: Date): string[] {
   const { periods, keptDays, samplesMax, isSampled } = chart;
   const notes = [];
   // The log deletes a day once all of it is older.
@@ -278,8 +265,6 @@ function durationsNotes(chart: Extract<Chart, { kind: "durations" }>, isHours: b
   if (Date.parse(periods[0]?.day ?? "") < keptSinceMs)
     notes.push(`Durations older than ${plural(keptDays, "day")} are deleted.`);
   if (isSampled)
-    notes.push(
-      `For each ${isHours ? "hour" : "day"} with more than ${searches(samplesMax)}, a sample of about that size was measured.`,
-    );
+    notes.push(`For each ${unit} with more than ${searches(samplesMax)}, a sample of about that size was measured.`);
   return notes;
 }
