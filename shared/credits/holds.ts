@@ -3,7 +3,6 @@ import { z } from "zod";
 import { protocolTimes } from "../protocol-times.ts";
 import { Script } from "../redis/script.ts";
 import type { IdempotencyKey, PayerLimits } from "../queue/search-job.ts";
-import type { PayerSpending } from "./limits.ts";
 import type { Plan } from "./plans.ts";
 import { holdIndexKey, keysOf, openOrganizationsKey, suspectCopiesKey } from "./redis-keys.ts";
 import { callsArgument, type EndedCalls } from "./unpaid-calls.ts";
@@ -122,11 +121,11 @@ export async function readIdempotencyState(
   return { outcome: answered === null ? "running" : "answered", requestId };
 }
 
+// A reply has null where there is no limit. It reads as 0.
 const count = z.coerce.number();
 const window = [count, count] as const;
-const spent = z.union([z.null(), count]);
 const usageReply = z.union([
-  z.tuple([z.literal("read"), ...window, count, count, count, count, count, spent, spent, spent, spent, spent]),
+  z.tuple([z.literal("read"), ...window, count, count, count, count, count, count, count, count, count, count]),
   z.tuple([z.enum(["limited", "balance_missing"]), ...window, count]),
 ]);
 
@@ -154,16 +153,12 @@ export async function readUsage(
   const state = { outcome, window: { used, leftMs } };
   if (read[0] !== "read")
     return { ...state, availableMils: 0, version: read[3], creditState: undefined, spent: undefined };
-  const [, , , availableMils, balanceMils, version, heldMils, searchesInFlight] = read;
+  const [, , , availableMils, balanceMils, version, heldMils, searchesInFlight, ...amounts] = read;
+  const [day, month, tokenDay, tokenMonth, tokenHeldMils] = amounts;
   const creditState: CreditState = { balanceMils, version, heldMils, searchesInFlight };
-  return { ...state, availableMils, version, creditState, spent: readSpent(heldMils, read.slice(8)) };
-}
-
-/** @param amounts of the organization's day and month, of the token's day and month, and held by the token. */
-function readSpent(heldMils: number, amounts: readonly unknown[]): PayerSpending {
-  const [day, month, tokenDay, tokenMonth, tokenHeld] = amounts.map(Number);
-  return {
-    organization: { day: day ?? 0, month: month ?? 0, heldMils },
-    token: { day: tokenDay ?? 0, month: tokenMonth ?? 0, heldMils: tokenHeld ?? 0 },
+  const spent = {
+    organization: { day, month, heldMils },
+    token: { day: tokenDay, month: tokenMonth, heldMils: tokenHeldMils },
   };
+  return { ...state, availableMils, version, creditState, spent };
 }
