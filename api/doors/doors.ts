@@ -57,10 +57,10 @@ export function openDoors(parts: DoorParts): RequestHandler | undefined {
     for (const path of Object.keys(paths).filter((one) => !Object.hasOwn(about, one)))
       for (const status of searchStatuses) metrics.httpSeconds.zero({ route: routeOf(name, path), status });
   }
-  const entrances = new Entrances(config);
+  const entranceOf = openEntrances(config);
   const serve = serveDoors(parts);
   return async (request, response, next) => {
-    const entrance = entrances.enter(request);
+    const entrance = entranceOf(request);
     if (entrance) await serve(entrance, request, response);
     else next();
   };
@@ -210,26 +210,22 @@ interface Entrance {
 /** What precedes a token in an address. */
 const tokenMark = "k";
 
-/** Where the open doors are: each under a path of its name, and those with a host of their own there as well. */
-class Entrances {
-  readonly #names: ReadonlyMap<string, DoorName>;
-  readonly #hosts: ReadonlyMap<string, DoorName>;
-
-  constructor({ COMPAT_DOORS: open, COMPAT_HOSTS: hosts }: Pick<Config, "COMPAT_DOORS" | "COMPAT_HOSTS">) {
-    this.#names = new Map(open.map((name) => [name, name]));
-    this.#hosts = new Map(hosts.map(([name, host]) => [host, name]));
-  }
-
-  /** @returns undefined for a request of the API itself. The host of a door serves its door and nothing else. */
-  enter(request: Request): Entrance | undefined {
+/**
+ * Opens each door under a path of its name, and those with a host of their own there as well. That host serves its door and nothing
+ * else. @returns what finds the entrance of a request; a request of the API itself has none.
+ */
+function openEntrances({ COMPAT_DOORS, COMPAT_HOSTS }: Pick<Config, "COMPAT_DOORS" | "COMPAT_HOSTS">) {
+  const byName = new Map<string, DoorName>(COMPAT_DOORS.map((name) => [name, name]));
+  const byHost = new Map(COMPAT_HOSTS.map(([name, host]) => [host, name]));
+  return (request: Request): Entrance | undefined => {
     // Users paste addresses with a trailing slash, and clients add another.
     const segments = request.path.split("/").filter((segment) => segment !== "");
-    const byHost = this.#hosts.get(hostOf(request));
-    const name = byHost ?? (request.path.startsWith("//") ? undefined : this.#names.get(segments.shift() ?? ""));
+    const ofHost = byHost.get(hostOf(request));
+    const name = ofHost ?? (request.path.startsWith("//") ? undefined : byName.get(segments.shift() ?? ""));
     const [mark, token, ...rest] = segments;
     if (name && mark === tokenMark && token !== undefined) return { name, path: `/${rest.join("/")}`, token };
     return name && { name, path: `/${segments.join("/")}` };
-  }
+  };
 }
 
 /** The host that the caller addressed, in lower case, without port and without the dot of a complete name. */
