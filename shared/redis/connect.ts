@@ -1,5 +1,6 @@
 import { type ChainableCommander, type Redis, ReplyError } from "ioredis";
 import { retryWhile } from "../concurrency/retry.ts";
+import { waitFor } from "../concurrency/wait-for.ts";
 import { reasonOf, redisOutOfReach } from "../config/out-of-reach.ts";
 import { StartRefused } from "../config/start-refused.ts";
 import type { Log } from "../log.ts";
@@ -26,17 +27,11 @@ export async function awaitReady(redis: Redis, name: string, log: Log): Promise<
 /** Waits until a connection takes commands. @returns false at the timeout. */
 export async function whenReady(redis: Redis, timeoutMs: number): Promise<boolean> {
   if (redis.status === "ready") return true;
-  return new Promise((resolve) => {
-    const ready = () => {
-      clearTimeout(timer);
-      resolve(true);
-    };
-    const timer = setTimeout(() => {
-      redis.off("ready", ready);
-      resolve(false);
-    }, timeoutMs);
-    redis.once("ready", ready);
-  });
+  const ready = Promise.withResolvers<void>();
+  redis.once("ready", ready.resolve);
+  const { ended } = await waitFor(ready.promise, { timeoutMs });
+  redis.off("ready", ready.resolve);
+  return ended === "done";
 }
 
 /** Waits until Redis takes commands. @throws {OutOfReach} at the timeout. @throws {StartRefused} if it is a Redis Cluster. */
