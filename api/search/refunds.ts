@@ -10,11 +10,10 @@ import { type Log, throttledWarning } from "../../shared/log.ts";
 import type { RefundReason } from "../../shared/outcomes.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { announceDisconnected } from "../../shared/queue/disconnected-searches.ts";
-import type { PayableCalls } from "../../shared/queue/replies.ts";
+import type { PayableCalls, Reply } from "../../shared/queue/replies.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import type { SearchLog } from "../../shared/search-log/search-log.ts";
 import type { DeliveryConfirmations } from "./delivery.ts";
-import type { Reply } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
 
 const unknownBatchSizeMax = 1_000;

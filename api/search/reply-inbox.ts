@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor, withTimeout } from "../../shared/concurrency/wait-for.ts";
 import { newId } from "../../shared/ids.ts";
@@ -9,6 +8,7 @@ import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import {
   readReply,
+  type Reply,
   replyInboxKey,
   type SearchOutcome,
   type SearchTrace,
@@ -33,13 +33,6 @@ const ownTrace: SearchTrace = {
   queueMs: 0,
   runMs: 0,
 };
-
-/** What a worker sends back for one search. */
-export interface Reply {
-  outcome: SearchOutcome;
-  trace: SearchTrace;
-  payable?: PayableCalls | undefined;
-}
 
 /** The Redis stream of this API process, where workers append its replies, and the requests that wait for them. */
 export class ReplyInbox {

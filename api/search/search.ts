@@ -4,14 +4,14 @@ import { cachedPriceMils } from "../../shared/credits/plans.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import type { PayableCalls, SearchTrace } from "../../shared/queue/replies.ts";
+import type { PayableCalls, Reply, SearchTrace } from "../../shared/queue/replies.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { redisFailure } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed } from "../errors.ts";
 import { type AdmissionControl, AdmissionFailed, type Held, type Replayed } from "./admission.ts";
 import type { Refunds } from "./refunds.ts";
-import type { Reply, ReplyInbox } from "./reply-inbox.ts";
+import type { ReplyInbox } from "./reply-inbox.ts";
 import type { SearchRequest } from "./search-request.ts";
 
 /**

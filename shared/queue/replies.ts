@@ -22,7 +22,7 @@ const inboxLengthMax = 10_000;
 export const replyInboxKey = (apiId: string) => `inbox:${apiId}`;
 
 /** How long the search took and what it cost, for the API's log line. */
-const searchTrace = z.object({
+export const searchTrace = z.object({
   /** The worker that had the search. */
   worker: z.string(),
   provider: z.string(),
@@ -92,16 +92,16 @@ const largeReplies = new Semaphore(largeRepliesMax);
 
 const replyScript = Script.endingWork("reply", new URL("reply.lua", import.meta.url));
 
-interface Reply {
-  requestId: string;
+/** What a worker sends back for one search. */
+export interface Reply {
   outcome: SearchOutcome;
   trace: SearchTrace;
   payable?: PayableCalls | undefined;
 }
 
 /** Sends a reply to its inbox. Sending it twice is harmless: the reader takes the first. An inbox whose API has died expires. */
-export async function sendReply(redis: Redis, { inbox, ...reply }: Reply & { inbox: string }): Promise<void> {
-  const { requestId, outcome, trace, payable } = reply;
+export async function sendReply(redis: Redis, reply: Reply & { inbox: string; requestId: string }): Promise<void> {
+  const { inbox, requestId, outcome, trace, payable } = reply;
   const head: z.infer<typeof entryHead> = { requestId, trace, ...(payable && { payable }) };
   let payload: Buffer | string;
   if (outcome.kind === "answer") {
@@ -119,7 +119,7 @@ export async function sendReply(redis: Redis, { inbox, ...reply }: Reply & { inb
 }
 
 /** Reads one entry of an inbox: field names and values in turn. @throws if it is not an entry of {@link sendReply}. */
-export async function readReply(fields: readonly Buffer[]): Promise<Reply> {
+export async function readReply(fields: readonly Buffer[]): Promise<Reply & { requestId: string }> {
   const [, head, , payload] = fields;
   if (!head || !payload) throw new Error("an inbox entry lacks its head or its payload");
   const { requestId, trace, answer, charged = false, payable } = entryHead.parse(JSON.parse(head.toString()));

@@ -4,8 +4,7 @@ import { rowOf } from "../database/row.ts";
 import { requestId as requestIdForm, timeOfId } from "../ids.ts";
 import { answerSources } from "../outcomes.ts";
 import { type Query, querySchema } from "../query/query.ts";
-
-const call = z.object({ provider: z.string(), outcome: z.string(), ms: z.number(), costMicroUsd: z.number() });
+import { type SearchTrace, searchTrace } from "../queue/replies.ts";
 
 const loggedRow = rowOf({
   at: z.date(),
@@ -21,7 +20,7 @@ const loggedRow = rowOf({
   durationMs: z.number(),
   source: z.enum(answerSources).nullable(),
   provider: z.string().nullable(),
-  calls: z.array(call).nullable(),
+  calls: searchTrace.shape.calls.nullable(),
 });
 
 /** A row of the search log. */
@@ -39,7 +38,7 @@ export interface LoggedSearch {
   };
   durationMs: number;
   /** What the worker did; null if no worker had it. `calls` are for operators: they have what each one cost us. */
-  work: { source: string; provider: string; calls: z.infer<typeof call>[] } | null;
+  work: { source: string; provider: string; calls: SearchTrace["calls"] } | null;
 }
 
 /** What {@link readLogged} reads, for rows `l` of the search log with their tokens `t`. */
