@@ -19,20 +19,16 @@ export async function retryWhile<T>(
 }
 
 /**
- * Runs a step until it succeeds or a failure occurs after `giveUpAtMs`, a time of `performance.now()`.
+ * Runs a step until it succeeds or a failure occurs after `giveUpAtMs`, a time of `performance.now()`. Never rejects.
  * @param options.onError sees every failure, the last one included.
- * @returns whether the step succeeded.
  */
 export async function retryUntil(
   options: { giveUpAtMs: number; pauseMs: number; onError: (error: unknown) => void },
   step: () => Promise<void>,
-): Promise<boolean> {
+): Promise<void> {
   const mayRetry = (error: unknown) => {
     options.onError(error);
     return performance.now() < options.giveUpAtMs;
   };
-  return retryWhile({ pauseMs: options.pauseMs, mayRetry }, step).then(
-    () => true,
-    () => false,
-  );
+  return retryWhile({ pauseMs: options.pauseMs, mayRetry }, step).catch(() => undefined);
 }
