@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isTransient, sqlStateOf } from "../shared/database/transient-errors.ts";
+import { isRefusedLogin, isTransient } from "../shared/database/transient-errors.ts";
 import { CallerError } from "../shared/errors.ts";
 import { unavailable } from "./errors.ts";
 
@@ -7,9 +7,6 @@ import { unavailable } from "./errors.ts";
  * How the whole API answers when Redis or Postgres fails: with a 503 if the failure passes by itself, or once an operator has
  * mended the server or the login. Anything else is a defect of ours: it is rethrown, logged, and becomes a 500.
  */
-
-// The password is being replaced, or the database is being restored.
-const loginStates = /^(28...|3D000)$/;
 
 /** Whether an error is a defect: of our code, or of data in Redis that a script cannot read. */
 export function isDefect(error: unknown): boolean {
@@ -40,7 +37,6 @@ export async function orPostgresUnavailable<T>(query: Promise<T>): Promise<T> {
     return await query;
   } catch (error) {
     if (error instanceof CallerError || isDefect(error)) throw error;
-    const passes = isTransient(error) || loginStates.test(sqlStateOf(error) ?? "");
-    throw passes ? unavailable("postgres_unreachable") : error;
+    throw isTransient(error) || isRefusedLogin(error) ? unavailable("postgres_unreachable") : error;
   }
 }

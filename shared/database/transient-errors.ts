@@ -40,6 +40,9 @@ export const isLockTimeout = (error: unknown): boolean => sqlStateOf(error) === 
 /** Whether Postgres takes no writes: a pooler may lead to a server that became a standby. */
 export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === "25006";
 
+/** Whether Postgres refuses the login: the password is being replaced, or the database is being restored. */
+export const isRefusedLogin = (error: unknown): boolean => refusedLogin.test(sqlStateOf(error) ?? "");
+
 /** The SQLSTATE of a statement that Postgres refused; undefined for other errors, such as those of the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
@@ -51,8 +54,8 @@ export function sqlStateOf(error: unknown): string | undefined {
  */
 export function explainPostgres(error: unknown, url: string, setting?: string): OutOfReach | undefined {
   if (!(error instanceof Error)) return undefined;
+  if (isRefusedLogin(error)) return postgresOutOfReach(url, "it refuses the login", setting);
   const state = sqlStateOf(error);
-  if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "it refuses the login", setting);
   if (state === undefined ? !isTransient(error) : !goneState.test(state)) return undefined;
   return postgresOutOfReach(url, reasonOf(error), setting);
 }
