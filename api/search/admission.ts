@@ -71,14 +71,12 @@ interface Parts {
 export class AdmissionControl {
   readonly #parts: Parts;
   readonly #credit: CreditCheck;
-  readonly #paidAnswers: PaidAnswers;
   readonly #waiters: IdempotencyWaiters;
   readonly #inFlight = new InFlightSearches();
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#credit = new CreditCheck(parts);
-    this.#paidAnswers = parts.paidAnswers;
     this.#waiters = new IdempotencyWaiters(parts.redis);
   }
 
@@ -93,7 +91,8 @@ export class AdmissionControl {
     try {
       return await this.#admit(request);
     } catch (error) {
-      if (request.key && error instanceof CallerError) this.#paidAnswers.noteRefusal(request.caller.organizationId);
+      if (request.key && error instanceof CallerError)
+        this.#parts.paidAnswers.noteRefusal(request.caller.organizationId);
       throw error;
     }
   }
@@ -157,10 +156,10 @@ export class AdmissionControl {
     const { key, caller } = request;
     if (!key) return undefined;
     const owned = { organizationId: caller.organizationId, hash: key.hash };
-    const paid = await fromPostgres(request, this.#paidAnswers.findKey(owned));
+    const paid = await fromPostgres(request, this.#parts.paidAnswers.findKey(owned));
     if (!paid) return undefined;
     if (paid.fingerprint !== key.fingerprint) throw keyReused();
-    return fromPostgres(request, this.#paidAnswers.findAnswer(owned));
+    return fromPostgres(request, this.#parts.paidAnswers.findAnswer(owned));
   }
 
   async #askRedis(
