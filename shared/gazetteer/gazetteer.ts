@@ -40,8 +40,9 @@ type Gazetteer = {
 let loaded: Gazetteer | undefined;
 
 /** Loads the cities of the world, if they are not loaded yet. Without kept tables it takes a second, so a process calls it when it starts. */
-export function loadGazetteer(): void {
+export function loadGazetteer(): Gazetteer {
   loaded ??= openGazetteer();
+  return loaded;
 }
 
 /** The cities that have a name in some language, in any case and with or without accents, the largest first. */
@@ -51,8 +52,7 @@ export function citiesNamed(name: string): NamedCity[] {
 
 /** The same for a folded name: of the hundreds that one may be a misspelling of, none needs to be folded again. */
 export function citiesNamedFolded(name: string): NamedCity[] {
-  loaded ??= openGazetteer();
-  const { names, countries, regions, populations } = loaded;
+  const { names, countries, regions, populations } = loadGazetteer();
   const found = names.find(name).map(({ city, isOwnName }) => ({
     ...cityOf(countries[city] ?? 0, regions[city] ?? 0, populations[city] ?? 0),
     isOwnName,
@@ -67,8 +67,7 @@ const namesBytesMax = 4_096;
 
 /** Reads all names, folded, of the large cities of a country that have a name in some language. */
 export async function otherNamesOf(name: string, countryCode: string): Promise<Set<string>> {
-  loaded ??= openGazetteer();
-  const { names, countries, populations, positions } = loaded;
+  const { names, countries, populations, positions } = loadGazetteer();
   const country = Buffer.from(countryCode).readUInt16BE();
   const isLargeThere = (city: number) => countries[city] === country && (populations[city] ?? 0) >= largeFrom(country);
   const named = names.find(foldLocationPart(name)).map(({ city }) => city);

@@ -148,7 +148,7 @@ function isIn(city: City, regions: readonly string[]): boolean {
 }
 
 /** The places in the world that bear a name: states of the United States, cities, the largest first, and other regions. */
-export function placesNamed(typed: string): string[] {
+function placesNamed(typed: string): string[] {
   const named = subdivisionsByName(foldName(typed));
   const isState = (region: string) => region.endsWith(", United States");
   const cities = citiesNamed(typed);
@@ -168,7 +168,7 @@ const [lettersMin, lettersMax] = [4, 15];
  * The cities in some regions whose name differs from a text by one letter or a swap of two, the largest first. In the United States
  * their own names count, which are English.
  */
-export function similarCities(typed: string, regions: readonly string[]): string[] {
+function similarCities(typed: string, regions: readonly string[]): string[] {
   const folded = foldLocationPart(typed);
   if (folded.length < lettersMin || folded.length > lettersMax) return [];
   const cuts = Array.from({ length: folded.length + 1 }, (_, at) => [folded.slice(0, at), folded.slice(at)] as const);
