@@ -44,8 +44,8 @@ default. A plan may have a price per page instead: a search then costs that pric
 - With an \`Idempotency-Key\` a disconnect changes nothing: the search runs to its end, and its answer stays retrievable for 24 hours.
 
 The API checks in this order, and the first check that fails determines the answer: token, too many refused requests, scope, request, engine,
-unread answers, plan, remembered answer, whether a provider supports the query, credits, searches in flight, unpaid provider calls, rate
-window. A refused request leaves no hold and uses nothing of the rate window.
+unread answers, plan, remembered answer, whether a provider supports the query, whether a worker can answer in time, credits and spending
+limits, searches in flight, unpaid provider calls, rate window. A refused request leaves no hold and uses nothing of the rate window.
 
 ## Errors
 
