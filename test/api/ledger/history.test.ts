@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { type DayFigures, readLedgerDays, withoutPlace } from "../../../shared/credits/ledger-days.ts";
 import { type HistoryFilter, historyFilters, readHistory, scannedMax } from "../../../api/ledger/history.ts";
-import { decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
+import { correctCredit, decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -108,6 +108,8 @@ test("the functions of the database write the entries from which days are counte
     { requestId: refunded, organizationId, wanted: "refund", reason: "provider_unavailable" },
   ]);
   await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_disconnected");
+  const correction = { organizationId, mils: -260, reason: "granted twice" };
+  await correctCredit(service.database, { ...correction, grantId: "correction" });
   const days = await readLedgerDays(service.database, organizationId, { days: 30 });
   expect(days.at(-1)).toMatchObject({
     charges: 2,
@@ -116,10 +118,12 @@ test("the functions of the database write the entries from which days are counte
     chargedMils: 12,
     reversedMils: 7,
     grantedMils: 1_000,
+    correctedMils: -260,
   });
 
   const all = await readHistory(service.database, organizationId, { filter: "all", limit: 10 });
   expect(all.entries).toMatchObject([
+    { outcome: "corrected", correctionId: "correction", correctedMils: -260, note: "granted twice" },
     { outcome: "refunded", requestId: refunded, reason: "provider_unavailable" },
     { outcome: "reversed", requestId: reversed, chargedMils: 7, reason: "caller_disconnected" },
     { outcome: "charged", requestId: charged, chargedMils: 5 },

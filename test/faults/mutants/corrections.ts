@@ -14,13 +14,13 @@ export const correctionMutants: readonly Mutant[] = [
   {
     name: "correction-unlocked",
     what: "A grant or a correction does not lock the organization first, so it may be decided on an old balance.",
-    caughtBy: testFile("test/commands/credit.test.ts"),
+    caughtBy: testFile("test/shared/credits/ledger.test.ts"),
     edits: [inSql("change_credit", replace(/perform 1 from organizations o [^;]*;/, ""))],
   },
   {
     name: "correction-is-spending",
     what: "A correction that takes credit away counts against the limits.",
-    caughtBy: testFile("test/commands/credit.test.ts"),
+    caughtBy: testFile("test/shared/credits/limits.test.ts"),
     edits: [
       inSql("change_credit", replace("o.day_began_with_mils + mils,", "o.day_began_with_mils + greatest(mils, 0),")),
     ],

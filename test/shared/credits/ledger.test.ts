@@ -1,10 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
-import { decideSettlements, type SettlementRequest, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
+import {
+  correctCredit,
+  creditRefusal,
+  decideSettlements,
+  grantCredit,
+  readCredit,
+  type SettlementRequest,
+} from "../../../shared/credits/ledger.ts";
 import { confirmDelivered, listUndelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { verifyLedger } from "../../../commands/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { decidePatiently } from "./decide-patiently.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
@@ -12,7 +21,7 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
 const answer = gzipSync("an answer");
-const { database, close } = await openFreshDatabase();
+const { database, url, close } = await openFreshDatabase();
 afterAll(async () => {
   expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject({ ok: true, violations: [] });
   await close();
@@ -117,22 +126,33 @@ test("a confirmation and a reversal that race agree on one of them", async () =>
   });
 });
 
-test("a grant counts once however often it is sent, also at the same time", async () => {
-  const organizationId = await organizationWith(0);
-  const grant = { organizationId, grantId: newId("grant"), mils: 7, reason: "top-up" };
-  const grants = await Promise.all(Array.from({ length: 5 }, () => grantCredit(database, grant)));
-  expect(grants.filter((given) => given?.fresh)).toHaveLength(1);
-  expect((await readCredit(database, organizationId))?.balance).toEqual({ balanceMils: 7, version: 1 });
-  expect(
-    await grantCredit(database, { ...grant, grantId: newId("grant"), organizationId: newId("org") }),
-  ).toBeUndefined();
-  const theirs = { ...grant, organizationId: await organizationWith(0) };
-  await expect(grantCredit(database, theirs)).rejects.toThrow("one_entry_per_grant");
-});
+test.each(["grant", "correction"] as const)(
+  "a %s counts once however often it is sent, also at the same time, and its id belongs to one organization",
+  async (kind) => {
+    const organizationId = await organizationWith(0);
+    const change = { organizationId, grantId: newId(kind), mils: 7, reason: "test" };
+    const send = kind === "grant" ? grantCredit : correctCredit;
+    const changes = await Promise.all(Array.from({ length: 5 }, () => send(database, change)));
+    expect(changes.filter((changed) => changed?.fresh)).toHaveLength(1);
+    expect((await readCredit(database, organizationId))?.balance).toEqual({ balanceMils: 7, version: 1 });
+    expect(await send(database, { ...change, grantId: newId(kind), organizationId: newId("org") })).toBeUndefined();
+    const theirs = { ...change, organizationId: await organizationWith(0) };
+    const refused = await send(database, theirs).catch((error: unknown) => creditRefusal(kind, error));
+    expect(refused).toBe(`This ${kind} id was used for another organization.`);
+  },
+);
 
-test("a search of an unknown organization has no decision, and the rest of its batch is decided", async () => {
+test("a correction is decided on the balance after a change that is under way", async () => {
   const organizationId = await organizationWith(100);
-  const [good, lost] = [charge(organizationId), charge(newId("org"))];
-  const decisions = await decideSettlements(database, [lost, good]);
-  expect([...decisions.keys()]).toEqual([good.requestId]);
+  await asOwner(url, async (client) => {
+    const { rows } = await client.query("select pg_backend_pid() as pid");
+    await client.query("begin");
+    await client.query("select change_credit('grant', $1, $2, 50, 'test')", [organizationId, newId("grant")]);
+    const change = { organizationId, grantId: newId("correction"), mils: -20, reason: "test" };
+    const corrected = correctCredit(database, change);
+    const waiting = "select from pg_stat_activity where $1 = any(pg_blocking_pids(pid))";
+    await eventually(async () => (await database.query(waiting, [rows[0].pid])).rowCount === 1);
+    await client.query("commit");
+    expect(await corrected).toMatchObject({ fresh: true, balanceMils: 130 });
+  });
 });

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { verifyLedger } from "../../../commands/ledger.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
+import { correctCredit, decideSettlements, grantCredit, readCredit } from "../../../shared/credits/ledger.ts";
 import { renewalBehind, spentIn } from "../../../shared/credits/limits.ts";
 import type { PayerLimits } from "../../../shared/queue/search-job.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -80,6 +80,21 @@ test("a limit counts what was spent before it was set, on that day and in that m
     [20, 20],
     [20, 20],
   ]);
+});
+
+test("a correction is no spending, whether a limit was set before it or after it", async () => {
+  const payer = await service.organization();
+  const correct = (mils: number) =>
+    correctCredit(service.database, { ...payer, grantId: newId("correction"), mils, reason: "test" });
+  await charge(payer, 3);
+  await correct(-400);
+  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 100, monthMils: 100 });
+  expect(await spending(payer)).toEqual([[15, 15], undefined]);
+  await correct(-300);
+  await correct(25);
+  expect((await charge(payer, 1)).refused).toEqual([]);
+  expect(await spending(payer)).toEqual([[20, 20], undefined]);
+  expect((await service.verify()).violations).toEqual([]);
 });
 
 test("charges of earlier days do not count against today, and those of the last month not against this one", async () => {
