@@ -1,10 +1,9 @@
 import { afterAll, expect, test } from "vitest";
 import { Exposition } from "../harness/assertions/metrics.ts";
-import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { reply, refusal, startSerperStub } from "../harness/stubs/serper-stub.ts";
 import { failureKinds } from "../../worker/providers/provider.ts";
-import { type Organization, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 
 const stub = await startSerperStub();
 const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
@@ -159,20 +158,6 @@ test("an open hold is measured while its search runs, and a disconnected caller 
   expect((await ofApi()).value('http_request_duration_seconds_count{route="/v1/serp/search",status="499"}')).toBe(1);
   answer();
 });
-
-test("a wrong balance is exported as drift in mils", async () => {
-  const organization = await service.organization({ creditMils: 100 });
-  const driftMils = async () => (await ofWorker()).value("ledger_drift_mils");
-  await moveBalance(organization, 7);
-  await expect.poll(driftMils).toBe(7);
-  await moveBalance(organization, -7);
-  await expect.poll(driftMils).toBe(0);
-});
-
-const moveBalance = ({ organizationId }: Organization, mils: number) =>
-  asOwner(service.databaseUrl, (client) =>
-    client.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
-  );
 
 test("a gauge is absent while its server is unreachable, and returns with it", async () => {
   const shown = async () => [...(await shownBy(ofWorker, workersOwn)), ...(await shownBy(ofApi, apisOwn))];
