@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { newId } from "../../../shared/ids.ts";
-import { Exposition } from "../../harness/assertions/metrics.ts";
 import {
+  countTopups,
   endPauses,
   payerWithCard,
   payerWithWebhook,
@@ -11,10 +11,10 @@ import {
 } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
+import { acknowledged, countOutcomes, sendEvent } from "../../harness/clients/topups.ts";
 import { eventOf, refusal } from "../../harness/stubs/stripe-stub.ts";
 
-/** Cards that are declined: attempts come to an end, and the payer learns why. */
+/** Payments that are declined or disputed: attempts come to an end, and the payer learns why. */
 
 const { stub, service } = await startStripeService({ settings: { WEBHOOK_TARGETS: "any" } });
 
@@ -159,17 +159,75 @@ test("a card that Stripe does not have any more pauses automatic top-ups", async
 
 test("a request that Stripe refuses pauses automatic top-ups at once, and counts as refused and not as declined", async () => {
   const payer = await payerWithCard(service, stub);
-  const declined = await counted("declined");
+  const declined = await countTopups(service, "declined");
   stub.chargeFaults.push(refusal(400, "invalid_request_error", "This account cannot charge cards."));
   await payer.switchOn();
   await service.until(async () => (await payer.page()).includes("Paused since"));
   expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "refused" }]);
-  await service.until(async () => (await counted("refused")) === 1);
-  expect(await counted("declined")).toBe(declined);
+  await service.until(async () => (await countTopups(service, "refused")) === 1);
+  expect(await countTopups(service, "declined")).toBe(declined);
 });
 
-/** The value of `auto_topups_total`, over all APIs. */
-async function counted(outcome: string): Promise<number> {
-  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
-  return expositions.reduce((sum, one) => sum + (one.value(`auto_topups_total{outcome="${outcome}"}`) ?? 0), 0);
+/** The payer's first payment, and Stripe's event of its dispute. */
+async function disputedPayment({ organizationId, customer }: { organizationId: string; customer: string }) {
+  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  const intent = stub.cards.paid.find((made) => made.customer === customer);
+  return eventOf({ id: "dp_1", charge: intent?.latest_charge, payment_intent: intent?.id }, "charge.dispute.created");
 }
+
+const pausesOf = async (organizationId: string) =>
+  (await readAudit(service.database, { organizationId, limit: 100 })).filter(
+    ({ action }) => action === "auto_topup.paused",
+  );
+
+test("a dispute of an automatic top-up pauses them, with an entry in the audit trail, an event and a sentence on the page", async () => {
+  const payer = await payerWithWebhook(service, stub);
+  const { organizationId } = payer;
+  await payer.switchOn({ threshold: "90" });
+  const dispute = await disputedPayment(payer);
+  const counts = await countOutcomes(service, async () => {
+    expect(await sendEvent(service, dispute)).toMatchObject(acknowledged);
+  });
+  expect(counts).toEqual({ disputed: 1 });
+  expect(await payer.event()).toMatchObject({
+    type: "auto_topup.paused",
+    data: { organizationId, reason: "disputed", amountMils: 10_000 },
+  });
+  const page = await payer.page();
+  expect(page).toContain("Paused since");
+  expect(page).toContain("A charge to your card was disputed at the bank.");
+  expect(await pausesOf(organizationId)).toMatchObject([
+    { actorKind: "stripe", actor: dispute.id, subject: expect.stringMatching(/^pay_/), after: { reason: "disputed" } },
+  ]);
+  const logged = await service.apis[0]?.line("a payment was disputed at Stripe; its credit was not removed");
+  expect(logged).toMatchObject({ organizationId, isPaused: true, charge: expect.stringMatching(/^ch_/) });
+
+  // Another payer's payment comes and goes meanwhile.
+  await endPauses(service, organizationId);
+  const other = await payerWithCard(service, stub);
+  await other.switchOn();
+  await service.until(async () => (await topupsOf(service, other.organizationId)).length === 1);
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  await payer.close();
+});
+
+test("a repeated event of a dispute pauses automatic top-ups that the payer has switched on again no second time", async () => {
+  const payer = await payerWithCard(service, stub);
+  const { organizationId } = payer;
+  await payer.switchOn();
+  const dispute = await disputedPayment(payer);
+  for (let count = 0; count < 2; count += 1) expect(await sendEvent(service, dispute)).toMatchObject(acknowledged);
+  await payer.switchOn();
+  expect(await sendEvent(service, { ...dispute, id: "evt_again" })).toMatchObject(acknowledged);
+  expect(await payer.page()).not.toContain("Paused since");
+  expect(await pausesOf(organizationId)).toHaveLength(1);
+});
+
+test("a dispute pauses nothing that is off", async () => {
+  const payer = await payerWithCard(service, stub);
+  await payer.switchOn();
+  const dispute = await disputedPayment(payer);
+  await payer.send("/off");
+  expect(await sendEvent(service, dispute)).toMatchObject(acknowledged);
+  expect(await pausesOf(payer.organizationId)).toEqual([]);
+});

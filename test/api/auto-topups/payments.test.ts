@@ -1,8 +1,13 @@
 import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
-import { Exposition } from "../../harness/assertions/metrics.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import { endPauses, payerWithCard, paymentsOf, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import {
+  countTopups,
+  endPauses,
+  payerWithCard,
+  paymentsOf,
+  topupsOf,
+} from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 
@@ -57,16 +62,9 @@ test("a search that takes the balance below the threshold leads to one payment b
   expect(page).toContain("Charged this month: $10.000 of at most $100.000.");
   const receipt = await payer.person.get(`/billing/receipts/${intent?.id}`);
   expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
-  const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => counted(outcome)));
+  const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => countTopups(service, outcome)));
   expect([paid, begun]).toEqual([1, 1]);
 });
-
-/** The value of `auto_topups_total`, over all APIs. */
-async function counted(outcome: string): Promise<number> {
-  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
-  const values = expositions.map((exposition) => exposition.value(`auto_topups_total{outcome="${outcome}"}`) ?? 0);
-  return values.reduce((sum, value) => sum + value, 0);
-}
 
 test("a month has at most the ceiling, and a raised ceiling gives room at once", async () => {
   const payer = await payerWithCard(service, stub);
@@ -111,7 +109,7 @@ test("while the bank has not decided, the payment stays open; Stripe's event cre
   stub.cards.bank.push("processing");
   await payer.switchOn();
   const { organizationId } = payer;
-  await service.until(async () => (await counted("unanswered")) > 0);
+  await service.until(async () => (await countTopups(service, "unanswered")) > 0);
   const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
   if (!intent) throw new Error("no payment");
   expect(await topupsOf(service, organizationId)).toEqual([]);
