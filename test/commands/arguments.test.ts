@@ -59,6 +59,10 @@ test.each([
     args: ["ledger", "list", unknownId, "--kind", "gift"],
     says: /Allowed choices are grant, charge, reversal/,
   },
+  ...["2026-13", "2026-3", "2026-03-01", "March"].map((month) => ({
+    args: ["ledger", "export", "--month", month, "--out", "."],
+    says: /expected a month/,
+  })),
   { args: ["search", "raw", "org_1"], says: /expected the id of a search: req_ and 26 letters and digits/ },
   { args: ["webhook", "replay", "req_1"], says: /expected evt_ and 26 letters and digits/ },
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },

@@ -142,11 +142,6 @@ test("a month that is not over is refused with the time from which it can be arc
   expect(await readdir(folder)).toEqual([]);
 });
 
-test.each(["2026-13", "2026-3", "2026-03-01", "March"])("%s is no month", async (month) => {
-  const { exitCode, stderr } = await operator.try("ledger", "export", "--month", month, "--out", folder);
-  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining("expected a month") });
-});
-
 test("a folder that does not exist, and what is no archive, are refused with the reason", async () => {
   expect(await refusalOf("export", "--month", "2026-03", "--out", join(folder, "none"))).toMatch(
     /^The folder \S+\/none does not exist\.\n$/,
