@@ -54,16 +54,6 @@ async function age({ organizationId, tokenId }: Payer, interval: string) {
   });
 }
 
-test("without limits nothing is counted, and a charge names its token", async () => {
-  const payer = await service.organization();
-  const { charged } = await charge(payer, 2);
-  expect(await spending(payer)).toEqual([undefined, undefined]);
-  const { rows } = await service.database.query("select token_id from ledger_entries where request_id = any($1)", [
-    charged,
-  ]);
-  expect(rows).toEqual([{ token_id: payer.tokenId }, { token_id: payer.tokenId }]);
-});
-
 test("a limit counts what was spent before it was set, on that day and in that month, and no credit that was added", async () => {
   const payer = await service.organization();
   await charge(payer, 3);

@@ -26,7 +26,8 @@ async function decide(database: Database, search: SettlementRequest, isAlone: bo
   const beside = { ...search, requestId: newId("req"), organizationId: "org_unknown" };
   const decided = await decideSettlements(database, isAlone ? [search] : [search, beside]);
   const { kind, chargedMils, reason, isNew, reversed, balance, token, stored } = decided.get(search.requestId) ?? {};
-  const outcome = { kind, chargedMils, reason, isNew, reversed, answer: stored?.body.toString() };
+  const answer = stored && { of: stored.requestId, text: stored.body.toString() };
+  const outcome = { kind, chargedMils, reason, isNew, reversed, answer };
   return { ...outcome, balance: balance && withoutEntry(balance), spent: token?.spending, version: token?.version };
 }
 
@@ -89,20 +90,22 @@ test("searches that end alone at the same time charge each once, without gap or 
 async function decideKeyedInTurn({ database, url }: { database: Database; url: string }, isAlone: boolean) {
   const organizationId = await createPayer(database, 22);
   const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
+  const first = newId("req");
   const charge = async (hash: string, { requestId = newId("req"), fingerprint = "q", text = "first" } = {}) => {
-    const answer = await compressAnswer(Buffer.from(text));
-    const key = { hash, fingerprint };
-    return decide(database, chargeOf(organizationId, { requestId, tokenId, key, answer }), isAlone);
+    const sent = { requestId, tokenId, key: { hash, fingerprint }, answer: await compressAnswer(Buffer.from(text)) };
+    const { answer, ...decision } = await decide(database, chargeOf(organizationId, sent), isAlone);
+    return { ...decision, answer: answer?.text, isOfFirst: answer?.of === first };
   };
   const expireKeys = () =>
     asOwner(url, (client) =>
       client.query("update answers set expires_at = now() where organization_id = $1", [organizationId]),
     );
-  const requestId = newId("req");
+  const other = newId("req");
   const decisions = {
-    charged: await charge("a", { requestId }),
-    repeated: await charge("a", { requestId, text: "second" }),
-    otherRequest: await charge("a", { text: "third" }),
+    charged: await charge("a", { requestId: first }),
+    repeated: await charge("a", { requestId: first, text: "second" }),
+    otherRequest: await charge("a", { requestId: other, text: "third" }),
+    otherRepeated: await charge("a", { requestId: other, text: "third" }),
     otherQuery: await charge("a", { fingerprint: "other", text: "fourth" }),
     otherKey: await charge("b"),
   };
@@ -120,8 +123,9 @@ test("a search under a key that ends alone is decided like one in a batch, and s
   expect(alone).toEqual(await decideKeyedInTurn({ database, url }, false));
   expect(alone).toMatchObject({
     charged: { kind: "charge", chargedMils: 5, isNew: true, answer: undefined },
-    repeated: { kind: "charge", isNew: false, answer: "first" },
-    otherRequest: { kind: "refund", reason: "already_paid", answer: "first" },
+    repeated: { kind: "charge", isNew: false, answer: "first", isOfFirst: true },
+    otherRequest: { kind: "refund", reason: "already_paid", isNew: true, answer: "first", isOfFirst: true },
+    otherRepeated: { kind: "refund", reason: "already_paid", isNew: false, answer: "first", isOfFirst: true },
     otherQuery: { kind: "refund", reason: "idempotency_key_reused", answer: undefined },
     otherKey: { kind: "charge", isNew: true },
     expired: { charged: { kind: "charge", isNew: true }, repeated: { reason: "already_paid", answer: "fifth" } },

@@ -47,19 +47,6 @@ test("a charge under a key stores its answer, byte for byte, and says nothing of
   expect(await answerUnder(organizationId)).toEqual({ requestId: first.requestId, text });
 });
 
-test("a second run and another request under the key get the answer that was charged, not their own", async () => {
-  const organizationId = await organization();
-  const first = await charge(organizationId, "first");
-  await decide(first);
-  const stored = { requestId: first.requestId, body: Buffer.from("first") };
-  const again = { ...first, ...(await charge(organizationId, "second")), requestId: first.requestId };
-  expect(await decide(again)).toMatchObject([{ kind: "charge", isNew: false, stored }]);
-  const other = await charge(organizationId, "third");
-  expect(await decide(other)).toMatchObject([{ kind: "refund", reason: "already_paid", isNew: true, stored }]);
-  expect(await decide(other)).toMatchObject([{ kind: "refund", reason: "already_paid", isNew: false, stored }]);
-  expect(await answerUnder(organizationId)).toEqual({ requestId: first.requestId, text: "first" });
-});
-
 test("of two searches under one key in one batch, the second gets the answer of the first", async () => {
   const organizationId = await organization();
   const [first, second] = [await charge(organizationId, "first"), await charge(organizationId, "second")];
