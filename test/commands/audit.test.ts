@@ -1,17 +1,16 @@
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { ownForm, PageVisitor } from "../harness/clients/page-visitor.ts";
-import { acknowledged, sendEvent } from "../harness/clients/topups.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { startStripeService } from "../harness/processes/stripe-stack.ts";
+import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import { eventOf } from "../harness/stubs/stripe-stub.ts";
 
 /** The audit trail: who did what, and that nothing is done without its entry. `golden.test.ts` has what each command records. */
 
-const { stub, service } = await startStripeService({ workers: 0, settings: { TRUSTED_PROXIES: "1" } });
+const service = await Service.start({ workers: 0, environment: { TRUSTED_PROXIES: "1" } });
+afterAll(() => service.stop());
 const operator = new Operator(service, { OPERATOR_NAME: "ada" });
 
 /** The terms of a plan, as options of `plan set`. */
@@ -152,20 +151,4 @@ test("a session that many requests end at once has one entry of its end", async 
   await Promise.all(copies.map((copy) => copy.post("/billing/sign-out", {}, ownForm)));
   const actions = (await entries("--org", organizationId)).map(({ action }: { action: string }) => action);
   expect(actions).toEqual(["session.opened", "session.closed"]);
-});
-
-test("a payment that Stripe reports is recorded once, with the id of its event", async () => {
-  const { organizationId } = await service.organization({ plan: "free", creditMils: 0 });
-  const event = eventOf(stub.paid(organizationId, 1_000));
-  for (const attempt of [1, 2])
-    expect([attempt, await sendEvent(service, event)]).toMatchObject([attempt, acknowledged]);
-  expect(await entries("--org", organizationId)).toMatchObject([
-    {
-      actorKind: "stripe",
-      actor: event.id,
-      action: "credit.topped_up",
-      before: { balanceMils: 0, plan: "free" },
-      after: { balanceMils: 10_000, plan: "payg" },
-    },
-  ]);
 });

@@ -58,14 +58,20 @@ test("a search that was refused for lack of credits runs right after the top-up"
   await service.rest();
 });
 
-test("the first top-up changes the plan from free to payg at every API", async () => {
-  const { organizationId, token } = await service.organization({ plan: "free" });
+test("the first top-up changes the plan from free to payg at every API, and is recorded once, with the id of its event", async () => {
+  const { organizationId, token } = await service.organization({ plan: "free", creditMils: 0 });
   for (const api of [0, 1]) expect((await service.usage(token, api)).body.plan).toBe("free");
-  await send(eventOf(stub.paid(organizationId, 1_000)));
+  const event = eventOf(stub.paid(organizationId, 1_000));
+  for (const _ of [1, 2]) expect(await send(event)).toMatchObject(acknowledged);
   const shown = async () =>
     (await Promise.all([0, 1].map((api) => service.usage(token, api)))).map(({ body }) => body.plan);
   await expect.poll(shown, { timeout: 10_000, interval: 50 }).toEqual(["payg", "payg"]);
   expect((await service.usage(token)).headers.get("ratelimit-policy")).toBe('"default";q=600;w=60');
+  const before = { balanceMils: 0, plan: "free" };
+  const after = { balanceMils: 10_000, plan: "payg" };
+  expect(await new Operator(service).run("audit", "list", "--org", organizationId)).toMatchObject({
+    entries: [{ actorKind: "stripe", actor: event.id, action: "credit.topped_up", before, after }],
+  });
 });
 
 test("repeated and later top-ups and operator grants do not change the plan", async () => {
