@@ -125,17 +125,6 @@ test("a depth beyond the plan's is refused like a plan without searches: before 
   expect(refusalIn(tooDear)).toMatchObject({ code: "out_of_credits", details: { priceMils: 6, availableMils: 5 } });
 });
 
-test("a search that fails every check gets only the 401", async () => {
-  const { organization, token, body, end } = await wrongIn(...steps);
-  try {
-    expect(refusalIn(await expectNoTrace(service, organization, () => service.search(token, body)))).toMatchObject(
-      refusals.identity,
-    );
-  } finally {
-    await end();
-  }
-});
-
 test("usage checks the token before the rate window", async () => {
   const { organization, token } = await wrongIn("identity", "rate limit");
   expect(refusalIn(await expectNoTrace(service, organization, () => service.usage(token)))).toMatchObject(
