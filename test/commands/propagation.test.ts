@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refusalIn } from "../harness/fixtures/refusals.ts";
+import { expectNoTrace, refusalIn } from "../harness/fixtures/refusals.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import type { Answer } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
@@ -26,12 +26,15 @@ test("a new token works at once, and is refused within two seconds of its revoca
 });
 
 test("a suspended organization's searches are refused within two seconds; it reads its usage and can be resumed", async () => {
-  const { orgId, token } = await operator.create("free");
+  const { orgId, token, tokenId } = await operator.create("free");
   expect((await search(token)).status).toBe(200);
+  await service.rest(orgId);
   await operator.run("org", "suspend", orgId);
   await within2s(async () => codeOf(await search(token)) === "plan_required");
   const details = { plan: "free", action: "contact_operator", reason: "suspended" };
-  expect(refusalIn(await search(token))).toEqual({ code: "plan_required", details });
+  const suspended = { organizationId: orgId, token, tokenId };
+  const refused = await expectNoTrace(service, suspended, () => search(token));
+  expect(refusalIn(refused)).toEqual({ code: "plan_required", details });
   expect((await service.usage(token)).body).toEqual({ creditBalanceMils: 995, plan: "free" });
 
   await operator.run("org", "resume", orgId);

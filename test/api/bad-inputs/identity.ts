@@ -1,9 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
-import { publishIdentityChange, setSuspended } from "../../../shared/organizations/organizations.ts";
 import { issueToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { type Exchange, sendRaw } from "../../harness/clients/raw-http.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { challenges, endlessWindow, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
+import { challenges, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
 import { organization, service } from "./fixture.ts";
 
 /** Tokens. Each request carries a search that is valid otherwise. */
@@ -114,17 +113,6 @@ test("whitespace after a token is not part of it (RFC 9110, section 5.5)", async
 test("a token of more than 8 kB exceeds the limit of the headers", async () => {
   const { answers } = await search("/v1/serp/search", [`Authorization: Bearer ${"a".repeat(8_200)}`]);
   expect(refusalIn(answers[0])).toEqual({ code: "bad_request", status: 431, details: { reason: "headers_too_large" } });
-});
-
-test("a suspended organization gets 402 for a search", async () => {
-  const suspended = await service.organization({ terms: endlessWindow });
-  await setSuspended(service.database, suspended.organizationId, true);
-  await publishIdentityChange(service.redis);
-  const answer = await expectNoTrace(service, suspended, () => service.search(suspended.token, { keyword: "a" }));
-  expect(refusalIn(answer)).toEqual({
-    code: "plan_required",
-    details: { plan: expect.any(String), action: "contact_operator", reason: "suspended" },
-  });
 });
 
 test.each([
