@@ -150,16 +150,6 @@ const wrong = [
   { door: "openwebui", body: { query: "" }, says: "`query`:" },
   { door: "perplexity/search", body: { query: ["a", "b"] }, says: "`query`: Expected one query" },
   {
-    door: "firecrawl/v2/search",
-    body: { query: "a", scrapeOptions: { formats: ["markdown"] } },
-    says: "`scrapeOptions`: This door gives no contents of pages.",
-  },
-  {
-    door: "firecrawl/v2/search",
-    body: { query: "a", sources: ["news"] },
-    says: "`sources.0`: This door searches the web only",
-  },
-  {
     door: "serper/search",
     body: { q: "a", num: 100, page: 2 },
     says: "`page`: Expected a page that ends at result 100",

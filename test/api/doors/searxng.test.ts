@@ -59,14 +59,6 @@ test("an unknown token is challenged", async () => {
   expect([status, headers.get("www-authenticate")]).toEqual([401, expect.stringContaining("Bearer")]);
 });
 
-test("a search that fails costs nothing", async () => {
-  const { organizationId, token } = await service.organization();
-  const { status, body } = await ask({ q: "sandbox:error" }, { "x-api-key": token });
-  expect({ status, code: body.code }).toEqual({ status: 502, code: "engine_error" });
-  await service.rest();
-  expect((await service.ledgerOf(organizationId)).filter(({ kind }) => kind === "charge")).toEqual([]);
-});
-
 test("a page has the results that follow those of the page before", async () => {
   const pages = await Promise.all(["1", "2"].map((pageno) => ask({ q: "long tail", pageno })));
   const { body: whole } = await service.search(payer.token, { keyword: "long tail", depth: 20 });
