@@ -42,15 +42,6 @@ test("search show has the query, the token, the outcome, the ledger entries and 
   });
 });
 
-test("on a terminal a keyword cannot move the cursor or turn the line around", async () => {
-  const { token } = await service.organization();
-  const requestId = await service.logged(await service.search(token, { keyword: "pump \u200f\u200e sandbox:error" }));
-  const { stdout } = await operator.tryAtTerminal({ columns: 100 }, "search", "show", requestId);
-  expect(stdout).toContain("pump \\u{200f}\\u{200e} sandbox:error");
-  expect(stdout).toMatch(/^outcome +refunded$/m);
-  expect(stdout).toMatch(/^reason +provider_unavailable$/m);
-});
-
 test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
   const { organizationId } = await service.organization();
   const requestId = await refund(organizationId, "swept");
