@@ -14,7 +14,7 @@ test.each([
   expect(parseDollars(text)).toBe(mils);
 });
 
-test.each(["0,505", "1,000", "1,000.50", "1.000,50", "12,5", "1.2345", "-1", "1e3", "", "."])(
+test.each(["0,505", "1,000", "1,000.50", "1.000,50", "12,5", "1.2345", "-1", "1e3", "5 EUR", "NaN", "", "."])(
   "the amount %s, which may be meant in two ways or is none, is refused",
   (text) => {
     expect(parseDollars(text)).toBeUndefined();
