@@ -2,20 +2,22 @@ import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
 import { errorBodySchemas } from "../../api/error-schemas.ts";
+import { usageResponseBody } from "../../api/read-usage.ts";
 import { errors } from "../../shared/errors.ts";
+import { compactResponseBody, searchResponseBody } from "../../shared/search-answer.ts";
 import { Agent, revisionNames } from "../harness/clients/agent.ts";
 import { challenges, endlessWindow, expectNoTrace, type Refusal, refusalIn } from "../harness/fixtures/refusals.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
 import { startPrism } from "./docs/prism.ts";
 
 /**
- * Every error of the catalogue, from the caller's side. Prism compares searches and readings of the usage with the document.
- * outages.test.ts has the errors of an outage.
+ * Every error of the catalogue, and answers, from the caller's side. Prism compares searches and readings of the usage with the
+ * document, a strict one also the requests. outages.test.ts has the errors of an outage.
  */
 
 const timeoutMs = 4_000;
 const metCodes = new Set<string>();
-const seenStatuses = { search: new Set([503]), usage: new Set<number>() }; // Searches in an outage have the 503.
+const seenStatuses = { search: new Set<number>(), usage: new Set<number>() };
 
 const service = await Service.start({
   apis: 2,
@@ -23,14 +25,16 @@ const service = await Service.start({
 });
 // Callers reach the second API through Prism.
 const documented = 1;
-const prism = await startPrism(openApiDocument(), service.apis[documented]?.url ?? "", { requests: false });
+const upstream = service.apis[documented]?.url ?? "";
+const prism = await startPrism(openApiDocument(), upstream, { requests: false });
+const strict = await startPrism(openApiDocument(), upstream, { requests: true });
 Object.assign(service.apis[documented] ?? {}, { url: prism.url });
 const organization = await service.organization({ terms: endlessWindow });
 // This search ends only at its deadline, so it starts before all other tests.
 const timeout = await begin("timeout");
 await service.untilRunning(1);
 afterAll(async () => {
-  await prism.close();
+  await Promise.all([prism.close(), strict.close()]);
   await service.stop();
 });
 
@@ -53,6 +57,25 @@ async function usage(token: string): Promise<Answer> {
   return answer;
 }
 
+/** Sends a search through the strict Prism. @returns its status, once the answer has the schema that the document is built from. */
+async function searchStrictly(
+  body: object,
+  { key = "", schema = searchResponseBody }: { key?: string; schema?: z.ZodType } = {},
+) {
+  const response = await fetch(`${strict.url}/v1/serp/search`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${organization.token}`,
+      "content-type": "application/json",
+      ...(key && { "idempotency-key": key }),
+    },
+    body: JSON.stringify(body),
+  });
+  expect(response.headers.get("sl-violations")).toBeNull();
+  if (response.status === 200) schema.parse(await response.json());
+  return response.status;
+}
+
 /** Starts a search that stays in flight until it is released. */
 async function holdSearch({ token, organizationId }: Organization): Promise<() => void> {
   const caller = new AbortController();
@@ -60,6 +83,37 @@ async function holdSearch({ token, organizationId }: Organization): Promise<() =
   await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
   return () => caller.abort();
 }
+
+test("200 has the types and the format that were ordered, also as a replay; another query under its key gets 400", async () => {
+  const everything = { engine: "google", location: "Berlin, Germany", language: "de", device: "mobile" };
+  const target = { targetDomain: "harbour-almanac.example" };
+  const keyed = [
+    { key: "one", body: { keyword: "a", depth: 30, ...target } },
+    { key: "two", body: { keyword: "a", ...everything } },
+    { key: "types", body: { keyword: "a", types: ["organic", "people_also_ask"], format: "full" } },
+    {
+      key: "compact",
+      body: { keyword: "a sandbox:corrected", format: "compact", ...target },
+      schema: compactResponseBody,
+    },
+  ];
+  for (const { body, ...options } of [...keyed, ...keyed]) expect(await searchStrictly(body, options)).toBe(200);
+  const otherOrder = { keyword: "a", types: ["people_also_ask", "organic", "organic"] };
+  expect(await searchStrictly(otherOrder, { key: "types" })).toBe(200);
+  for (const keyword of ["sandbox:empty", "a sandbox:corrected"]) expect(await searchStrictly({ keyword })).toBe(200);
+  expect(await searchStrictly({ keyword: "b" }, { key: "one" })).toBe(400);
+  const { headers, body } = await usage(organization.token);
+  expect(headers.get("sl-violations")).toBeNull();
+  usageResponseBody.parse(body);
+});
+
+test("400 bad_request for what the document does not allow", async () => {
+  const fields = [{ depth: 0 }, { page: 2 }, { types: ["news"] }, { types: [] }, { format: "short" }];
+  for (const body of [{}, { keyword: "" }, [], ...fields.map((field) => ({ keyword: "a", ...field }))]) {
+    expect(checkedRefusal(await search(body))).toMatchObject({ code: "bad_request" });
+    expect(await searchStrictly(body)).toBe(422);
+  }
+});
 
 test("400 bad_request lists the invalid fields, or has a reason", async () => {
   const issues = [{ path: "depth", message: "Expected a whole number from 1 to 100." }];
@@ -83,9 +137,12 @@ test("401 unauthenticated has WWW-Authenticate, with invalid_token if a token wa
   const unknown = await search({ keyword: "a" }, { ...organization, token: "unknown" });
   expect(checkedRefusal(unknown)).toEqual({ code: "unauthenticated", details: {} });
   expect(unknown.headers.get("www-authenticate")).toBe(challenges.invalid);
-  for (const { headers } of [await service.send("/v1/usage"), await usage("unknown")]) {
-    expect(headers.get("www-authenticate")).toMatch(/^Bearer/);
+  const payer = await service.organization({ scopes: ["billing"] });
+  for (const answer of [await usage("unknown"), await usage(payer.token), await search({ keyword: "a" }, payer)]) {
+    expect(checkedRefusal(answer)).toMatchObject({ code: "unauthenticated" });
+    expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer/);
   }
+  expect((await service.send("/v1/usage")).headers.get("www-authenticate")).toBe(challenges.missing);
 });
 
 test("402 plan_required names the plan that does not include searches", async () => {
@@ -241,6 +298,13 @@ test("504 engine_timeout at the deadline over MCP, in every revision", async () 
     }),
   );
   for (const payer of payers) expect(await service.chargesOf(payer)).toEqual([{ kind: "refund", mils: 0 }]);
+});
+
+test("503 unavailable without a worker says when to retry", async () => {
+  await service.workers[0]?.stop();
+  await service.until(async () => (await search({ keyword: "a" })).status === 503);
+  const details = { reason: "no_workers", retryAfterMs: expect.any(Number) };
+  expect(checkedRefusal(await search({ keyword: "a" }))).toEqual({ code: "unavailable", details });
 });
 
 test("callers can get every error of the catalogue, and every status of the document", () => {
