@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { readAudit } from "../../../shared/audit/audit.ts";
 import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
@@ -129,6 +130,34 @@ test("no field of a form is a defect of the service", async () => {
   });
   expect(wrong).toEqual([]);
   expect(defects()).toEqual([]);
+});
+
+test("a form of another site, without a session or of a page of another organization changes nothing", async () => {
+  const { organization, cookie } = await signedIn();
+  const { organizationId } = organization;
+  const state = async () => [
+    await service.ledgerOf(organizationId),
+    await readAudit(service.database, { organizationId, limit: 100 }),
+    stub.calls.length,
+  ];
+  const before = await state();
+  const ofAccount = forms.filter((path) => !path.startsWith("/billing/sign-"));
+  expect(ofAccount.length).toBeGreaterThan(15);
+  await inParallel(ofAccount, async (path) => {
+    const send = (headers: Record<string, string>, fields: Record<string, string> = {}) => {
+      const body = new URLSearchParams({ ...formOf(organization), ...fields });
+      return statusOf(path, { method: "POST", headers, body });
+    };
+    const statuses = {
+      otherSite: await send({ cookie, "sec-fetch-site": "cross-site" }),
+      noSession: await send(ownForm),
+      otherOrganization: await send({ cookie, ...ownForm }, { organization: newId("org") }),
+      noOrganization: await send({ cookie, ...ownForm }, { organization: "" }),
+    };
+    const refused = { otherSite: 400, noSession: 401, otherOrganization: 400, noOrganization: 400 };
+    expect([path, statuses]).toEqual([path, refused]);
+  });
+  expect(await state()).toEqual(before);
 });
 
 test("the form of a token names the field that has an unknown or unreadable value", async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { forgetSignIns, ownForm, PageVisitor, signedIn } from "../../harness/clients/page-visitor.ts";
+import { forgetSignIns, ownForm, type PageVisitor, signedIn } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf, refusal, stripeKey } from "../../harness/stubs/stripe-stub.ts";
@@ -73,6 +73,7 @@ test.each([
   { title: "an amount that is not offered", fields: { mils: "11000" }, says: "This amount is no longer offered" },
   { title: "no amount", fields: {}, says: "This amount is no longer offered" },
   { title: "no number", fields: { mils: "25000 x" }, says: "This amount is no longer offered" },
+  { title: "a page of another organization", fields: { organization: "org_other" }, says: "another organization than" },
   { title: "a form of another site", fields: { mils: "25000" }, headers: foreign, says: "No payment was started" },
 ])("$title starts no payment, and the page says so", async ({ fields, headers = ownForm, says }) => {
   const { organization, person } = await signedIn(service);
@@ -80,23 +81,6 @@ test.each([
   const sent = { organization: organization.organizationId, ...fields };
   const { status, text } = await person.post("/billing/topup", sent, headers);
   expect([status, text]).toEqual([400, expect.stringContaining(says)]);
-  expect(stub.calls).toHaveLength(before);
-});
-
-test("a form that was opened for another organization begins no payment, and the page says so", async () => {
-  const { organization, person } = await signedIn(service);
-  const attacker = await signedIn(service);
-  const before = stub.calls.length;
-  // The page was opened in the own session. Then a cookie of the attacker's took its place.
-  person.cookie = attacker.person.cookie;
-  for (const fields of [{ organization: organization.organizationId }, { organization: "" }, {}] as Record<
-    string,
-    string
-  >[]) {
-    const { status, text } = await person.post("/billing/topup", { ...fields, mils: "25000" });
-    expect(status).toBe(400);
-    expect(text).toContain("No payment was started");
-  }
   expect(stub.calls).toHaveLength(before);
 });
 
@@ -109,12 +93,6 @@ test("no field and no address of a form makes a payment credit another organizat
   expect((await person.post(`/billing/topup?organization=${id}&client_reference_id=${id}`, form)).status).toBe(303);
   expect(stub.calls.at(-1)?.fields).toMatchObject({ client_reference_id: organization.organizationId });
   expect(JSON.stringify(stub.calls.at(-1))).not.toContain(id);
-});
-
-test("without a session no payment begins", async () => {
-  const before = stub.calls.length;
-  expect((await new PageVisitor(service).post("/billing/topup", { mils: "25000" })).status).toBe(401);
-  expect(stub.calls).toHaveLength(before);
 });
 
 test("if Stripe is down, the page says that no payment was begun, and waits for the person's choice", async () => {
