@@ -1,27 +1,16 @@
-import { afterAll, expect, test } from "vitest";
-import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { type DayFigures, readLedgerDays, withoutPlace } from "../../../shared/credits/ledger-days.ts";
 import { type HistoryFilter, historyFilters, readHistory } from "../../../api/ledger/history.ts";
 import { correctCredit, decideSettlements, grantCredit } from "../../../shared/credits/ledger.ts";
 import { reverseCharges } from "../../../shared/credits/deliveries.ts";
-import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
-import { openLog } from "../../../shared/log.ts";
-import { inTimeZone } from "../../harness/servers/open-database.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
-const log = openLog({ name: "test", level: "silent" });
-const shutdown = new Shutdown();
-const service = await Service.start({ apis: 0, workers: 0 });
-afterAll(async () => {
-  await shutdown.run(log);
-  await service.stop();
-});
-
-const databaseIn = (timeZone: string) =>
-  openDatabase({ url: inTimeZone(service.databaseUrl, timeZone), name: "test", sizeMax: 1, log, shutdown });
+const { database, url, close } = await openFreshDatabase();
+afterAll(close);
 
 const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);
@@ -69,21 +58,22 @@ const histories: { title: string; past: (now: Date) => BackdatedEntry[] }[] = [
 ];
 
 test.each(histories)("the figures of thirty days agree with the ledger: $title", async ({ past }) => {
-  const { organizationId } = await service.organization({ creditMils: 0 });
+  const organizationId = await createPayer(database);
   // The same instant for both, so that midnight cannot fall between them.
-  const [{ now }] = (await service.database.query("select now()")).rows;
+  const [{ now }] = (await database.query("select now()")).rows;
   const entries = past(now);
-  await backdateLedger(service.databaseUrl, organizationId, entries);
-  const read = await readLedgerDays(service.database, organizationId, { days: 30 });
+  await backdateLedger(url, organizationId, entries);
+  const read = await readLedgerDays(database, organizationId, { days: 30 });
   expect(read.map(withoutPlace)).toEqual(countedDays(entries, now, 30));
 });
 
 test.each(["Europe/Berlin", "America/New_York"])(
   "days are UTC days if the time zone of Postgres is %s",
   async (zone) => {
-    const { organizationId } = await service.organization({ creditMils: 0 });
-    const elsewhere = databaseIn(zone);
-    const [{ now }] = (await service.database.query("select now()")).rows;
+    const elsewhere = await openFreshDatabase({ timeZone: zone });
+    onTestFinished(elsewhere.close);
+    const organizationId = await createPayer(elsewhere.database);
+    const [{ now }] = (await elsewhere.database.query("select now()")).rows;
     // More than a year, so that both clock changes are in it. Entries at both ends of each day show an hour that is off.
     const days = 400;
     const today = new Date(`${dayOf(now)}T00:00:00Z`).getTime();
@@ -93,24 +83,23 @@ test.each(["Europe/Berlin", "America/New_York"])(
         { at: new Date(midnight + dayMs - 1), kind: "refund", reason: "provider_unavailable" },
       ],
     );
-    await backdateLedger(service.databaseUrl, organizationId, entries);
-    const read = await readLedgerDays(elsewhere, organizationId, { days });
+    await backdateLedger(elsewhere.url, organizationId, entries);
+    const read = await readLedgerDays(elsewhere.database, organizationId, { days });
     expect(read.map(withoutPlace)).toEqual(countedDays(entries, now, days));
   },
 );
 
 test("the functions of the database write the entries from which days are counted", async () => {
-  const { organizationId } = await service.organization({ creditMils: 1_000 });
+  const organizationId = await createPayer(database, 1_000);
   const [charged, reversed, refunded] = [newId("req"), newId("req"), newId("req")];
-  await decideSettlements(service.database, [
+  await decideSettlements(database, [
     chargeOf(organizationId, { requestId: charged }),
     chargeOf(organizationId, { requestId: reversed, priceMils: 7 }),
     { requestId: refunded, organizationId, wanted: "refund", reason: "provider_unavailable" },
   ]);
-  await reverseCharges(service.database, [{ organizationId, requestId: reversed }], "caller_disconnected");
-  const correction = { organizationId, mils: -260, reason: "granted twice" };
-  await correctCredit(service.database, { ...correction, grantId: "correction" });
-  const days = await readLedgerDays(service.database, organizationId, { days: 30 });
+  await reverseCharges(database, [{ organizationId, requestId: reversed }], "caller_disconnected");
+  await correctCredit(database, { organizationId, grantId: "correction", mils: -260, reason: "granted twice" });
+  const days = await readLedgerDays(database, organizationId, { days: 30 });
   expect(days.at(-1)).toMatchObject({
     charges: 2,
     refunds: 1,
@@ -121,7 +110,7 @@ test("the functions of the database write the entries from which days are counte
     correctedMils: -260,
   });
 
-  const all = await readHistory(service.database, organizationId, { filter: "all", limit: 10 });
+  const all = await readHistory(database, organizationId, { filter: "all", limit: 10 });
   expect(all.entries).toMatchObject([
     { outcome: "corrected", correctionId: "correction", correctedMils: -260, note: "granted twice" },
     { outcome: "refunded", requestId: refunded, reason: "provider_unavailable" },
@@ -142,13 +131,13 @@ const belongs: Record<HistoryFilter, (outcome: string) => boolean> = {
 test.each(historyFilters)(
   "a time span of the history filtered by %s has what the whole history has of it, page by page",
   async (filter) => {
-    const { organizationId } = await service.organization({ creditMils: 0 });
-    const other = await service.organization({ creditMils: 0 });
+    const organizationId = await createPayer(database);
+    const other = await createPayer(database);
     const now = new Date();
-    await backdateLedger(service.databaseUrl, organizationId, aMonth(now));
-    await backdateLedger(service.databaseUrl, other.organizationId, aMonth(now));
+    await backdateLedger(url, organizationId, aMonth(now));
+    await backdateLedger(url, other, aMonth(now));
     const wholeOf = async (of: HistoryFilter) =>
-      (await readHistory(service.database, organizationId, { filter: of, limit: 10_000 })).entries;
+      (await readHistory(database, organizationId, { filter: of, limit: 10_000 })).entries;
     const whole = await wholeOf(filter);
     expect(whole).toEqual((await wholeOf("all")).filter(({ outcome }) => belongs[filter](outcome)));
     expect(whole.length).toBeGreaterThan(1);
@@ -166,7 +155,7 @@ test.each(historyFilters)(
       const paged: typeof whole = [];
       for (let before: string | undefined = ""; before !== undefined; ) {
         const wanted = { filter, limit: 50, since, until, before: before || undefined };
-        const page = await readHistory(service.database, organizationId, wanted);
+        const page = await readHistory(database, organizationId, wanted);
         paged.push(...page.entries);
         before = page.older;
       }
@@ -177,12 +166,12 @@ test.each(historyFilters)(
 );
 
 test("pages of the history have no gap and no repeat, whatever comes meanwhile", async () => {
-  const [mine, other] = [await service.organization({ creditMils: 0 }), await service.organization({ creditMils: 0 })];
+  const [organizationId, other] = [await createPayer(database), await createPayer(database)];
   const past = aMonth(new Date(), 2);
-  await backdateLedger(service.databaseUrl, mine.organizationId, past);
-  await backdateLedger(service.databaseUrl, other.organizationId, aMonth(new Date(), 2));
+  await backdateLedger(url, organizationId, past);
+  await backdateLedger(url, other, aMonth(new Date(), 2));
   const read = (limit: number, before?: string) =>
-    readHistory(service.database, mine.organizationId, { filter: "all", limit, before });
+    readHistory(database, organizationId, { filter: "all", limit, before });
 
   const { entries: whole } = await read(10_000);
   expect(whole).toHaveLength(past.filter(({ kind }) => kind !== "reversal").length);
@@ -194,9 +183,8 @@ test("pages of the history have no gap and no repeat, whatever comes meanwhile",
     before = page.older;
     if (before === undefined) break;
     // New entries and refunds do not move the pages that follow.
-    const { organizationId } = mine;
-    await grantCredit(service.database, { organizationId, grantId: newId("grant"), mils: 1, reason: "meanwhile" });
-    await decideSettlements(service.database, [
+    await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1, reason: "meanwhile" });
+    await decideSettlements(database, [
       { organizationId, requestId: newId("req"), wanted: "refund", reason: "provider_unavailable" },
     ]);
   }

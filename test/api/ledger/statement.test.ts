@@ -2,12 +2,13 @@ import { afterAll, expect, test } from "vitest";
 import { readStatement, statementMonths } from "../../../api/ledger/statement.ts";
 import { newId } from "../../../shared/ids.ts";
 import { type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { createPayer } from "../../harness/fixtures/payer.ts";
+import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** The statement of a month, compared with the entries of that month counted one by one. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
-afterAll(() => service.stop());
+const { database, url, close } = await openFreshDatabase();
+afterAll(close);
 
 const [first, second] = [newId("req"), newId("req")];
 /** Entries at both ends of months, with a charge that the next month gives back, corrections, and a month without any. */
@@ -39,13 +40,13 @@ const balanceAt = (entries: readonly BackdatedEntry[]) =>
   sumOf(entries, "grant") + sumOf(entries, "correction") + sumOf(entries, "reversal") - sumOf(entries, "charge");
 
 test("each statement agrees with the entries of its month, and begins where the one before ended", async () => {
-  const { organizationId } = await service.organization({ creditMils: 0 });
-  await backdateLedger(service.databaseUrl, organizationId, past);
+  const organizationId = await createPayer(database);
+  await backdateLedger(url, organizationId, past);
   let closingMils = 0;
   for (const month of ["2025-11", "2025-12", "2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]) {
     const own = past.filter(({ at }) => at.toISOString().startsWith(month));
     const before = past.filter(({ at }) => at.toISOString().slice(0, 7) < month);
-    const statement = await readStatement(service.database, organizationId, month);
+    const statement = await readStatement(database, organizationId, month);
     expect(statement).toMatchObject({
       month,
       openingMils: balanceAt(before),
@@ -65,44 +66,38 @@ test("each statement agrees with the entries of its month, and begins where the 
       ...new Set(own.map(({ at }) => at.toISOString().slice(0, 10))),
     ]);
   }
-  const { rows } = await service.database.query("select balance_mils from organizations where id = $1", [
-    organizationId,
-  ]);
+  const { rows } = await database.query("select balance_mils from organizations where id = $1", [organizationId]);
   expect(closingMils).toBe(rows[0].balance_mils);
 });
 
 test("a month's statement stays as it is, and ends where the next begins, however many entries that waited at its end follow", async () => {
-  const { organizationId } = await service.organization({ creditMils: 0 });
+  const organizationId = await createPayer(database);
   const add = (entries: readonly { secondsAfter: number; mils?: number }[]) =>
     backdateLedger(
-      service.databaseUrl,
+      url,
       organizationId,
       entries.map(({ secondsAfter, mils = 1 }) => {
         return { kind: "grant", at: new Date(Date.UTC(2026, 3, 1, 0, 0, secondsAfter)), mils };
       }),
     );
   await add([...Array.from({ length: 20 }, (_, n) => ({ secondsAfter: n - 90 })), { secondsAfter: 0 }]);
-  const read = () => readStatement(service.database, organizationId, "2026-03");
+  const read = () => readStatement(database, organizationId, "2026-03");
   const before = await read();
   expect(before).toMatchObject({ addedMils: 20, closingMils: 20 });
   for (const late of Array.from({ length: 12 }, (_, n) => n)) {
     await add([{ secondsAfter: late % 3 === 2 ? late : -1, mils: 100 }]);
     expect(await read()).toEqual(before);
-    const next = await readStatement(service.database, organizationId, "2026-04");
+    const next = await readStatement(database, organizationId, "2026-04");
     expect(next).toMatchObject({ openingMils: 20, closingMils: 20 + 1 + (late + 1) * 100 });
   }
 });
 
 test("of a month with more than 1,000 grants, the rest is one sum", async () => {
-  const { organizationId } = await service.organization({ creditMils: 0 });
+  const organizationId = await createPayer(database);
   const at = new Date("2026-03-10T00:00:00Z");
   const grants = Array.from({ length: 1_003 }, () => ({ at, kind: "grant", mils: 2 }) as const);
-  await backdateLedger(service.databaseUrl, organizationId, grants);
-  const { credits, addedMils, unlistedMils, closingMils } = await readStatement(
-    service.database,
-    organizationId,
-    "2026-03",
-  );
+  await backdateLedger(url, organizationId, grants);
+  const { credits, addedMils, unlistedMils, closingMils } = await readStatement(database, organizationId, "2026-03");
   expect([credits.length, addedMils, unlistedMils, closingMils]).toEqual([1_000, 2_006, 6, 2_006]);
 });
 
