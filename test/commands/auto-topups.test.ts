@@ -1,14 +1,13 @@
 import { listPayments } from "../../api/auto-topups/payments.ts";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
-import { Service } from "../harness/processes/service.ts";
+import { usualService } from "../harness/processes/usual-stack.ts";
 
 /** What operators see of automatic top-ups, and how they switch them off. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await usualService();
 const operator = new Operator(service, { OPERATOR_NAME: "ada" });
-afterAll(() => service.stop());
 
 const terms = { thresholdMils: 1, amountMils: 10_000, ceilingMils: 50_000 };
 

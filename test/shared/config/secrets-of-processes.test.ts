@@ -3,14 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { run } from "../../harness/processes/run.ts";
-import { Service } from "../../harness/processes/service.ts";
+import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The migration, commands and `npm start` take their secrets from files, as API and worker do with all settings. */
 
-const [service, folder] = await Promise.all([
-  Service.start({ apis: 0, workers: 0 }),
-  mkdtemp(join(tmpdir(), "serpmill-secrets-")),
-]);
+const [service, folder] = await Promise.all([usualService(), mkdtemp(join(tmpdir(), "serpmill-secrets-"))]);
 /** The addresses of both data stores, only in files. */
 const secrets = {
   DATABASE_URL: "",
@@ -20,10 +17,7 @@ const secrets = {
 };
 await writeFile(join(folder, "postgres"), `${service.processDatabaseUrl}\n`);
 await writeFile(join(folder, "redis"), `${service.redisServer.url}\n`);
-afterAll(async () => {
-  await service.stop();
-  await rm(folder, { recursive: true });
-});
+afterAll(() => rm(folder, { recursive: true }));
 
 test("the migration and the operator's commands have their addresses from files", async () => {
   const owner = { MIGRATION_DATABASE_URL_FILE: join(folder, "owner") };
