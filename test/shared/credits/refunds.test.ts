@@ -1,49 +1,18 @@
 import { expect, onTestFinished, test } from "vitest";
 import { readLedgerDays } from "../../../shared/credits/ledger-days.ts";
-import {
-  clearOldRefunds,
-  decideSettlements,
-  readCredit,
-  type SettlementRequest,
-} from "../../../shared/credits/ledger.ts";
+import { clearOldRefunds, decideSettlements, type SettlementRequest } from "../../../shared/credits/ledger.ts";
 import { verifyLedger } from "../../../commands/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
-import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
-async function openPayer() {
+test("10,000 failed searches leave a row for each hour, token and reason, and their figures, once their refunds are old", async () => {
   const { database, url, close } = await openFreshDatabase();
   onTestFinished(close);
   const organizationId = await createPayer(database, 100);
   const count = async (table: string): Promise<number> =>
     (await database.query(`select count(*) as rows from ${table}`)).rows[0].rows;
-  return { database, url, organizationId, count };
-}
-
-test.each(["alone", "in a batch"])(
-  "a search that was not charged leaves no entry, raises no version and is never charged later, %s",
-  async (how) => {
-    const { database, organizationId, count } = await openPayer();
-    const search = { requestId: newId("req"), organizationId };
-    const failed: SettlementRequest = { ...search, wanted: "refund", reason: "provider_unavailable" };
-    const charge = chargeOf(organizationId, search);
-    const other: SettlementRequest = { requestId: newId("req"), organizationId, wanted: "refund", reason: "swept" };
-    const decide = async (request: SettlementRequest) =>
-      (await decideSettlements(database, how === "alone" ? [request] : [request, other])).get(search.requestId);
-    const refunded = { kind: "refund", reason: "provider_unavailable", balance: { balanceMils: 100, version: 1 } };
-    expect(await decide(failed)).toMatchObject({ ...refunded, isNew: true });
-    expect(await decide(failed)).toMatchObject({ ...refunded, isNew: false });
-    expect(await decide(charge)).toMatchObject({ ...refunded, isNew: false });
-    expect(await count("ledger_entries")).toBe(1);
-    const credit = await readCredit(database, organizationId, { requestIds: [search.requestId, newId("req")] });
-    expect(credit).toMatchObject({ balance: { balanceMils: 100, version: 1 }, decided: [search.requestId] });
-  },
-);
-
-test("10,000 failed searches leave a row for each hour, token and reason, and their figures, once their refunds are old", async () => {
-  const { database, url, organizationId, count } = await openPayer();
   const [searches, perBatch] = [10_000, 500];
   const tokens = [newId("tok"), newId("tok"), undefined];
   for (let first = 0; first < searches; first += perBatch)
