@@ -156,19 +156,6 @@ test("as many charges as the reconciler reverses at once are reversed in time on
   expect(rows).toEqual([{ late: 500 }]);
 });
 
-test("a reversal gives back what the charge counted", async () => {
-  const payer = await service.organization();
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
-  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
-  const { charged } = await charge(payer, 2);
-  const reversed = charged.slice(0, 1).map((requestId) => ({ organizationId: payer.organizationId, requestId }));
-  await reverseCharges(service.database, reversed, "undelivered");
-  expect(await spending(payer)).toEqual([
-    [5, 5],
-    [5, 5],
-  ]);
-});
-
 test.each([
   { interval: "40 days", monthMils: 5 },
   // Yesterday is of this month, unless that has just begun.
