@@ -1,5 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
+import { dateOf } from "../../../api/pages/format.ts";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
@@ -327,37 +328,34 @@ const charges = (day: string, length: number): BackdatedEntry[] =>
 
 test("the history has a heading for each UTC day, with the searches and dollars of the whole day on whatever page and under whatever filter", async () => {
   const organization = await service.organization({ creditMils: 0 });
-  const credited = requestIdAt(Date.parse("2026-03-02T23:59:59Z"));
+  // Recent ones: a worker deletes refunds after 30 days.
+  const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+  const [day1, day2, day3] = [dayBefore(4), dayBefore(3), dayBefore(2)];
+  const credited = requestIdAt(Date.parse(`${day2}T23:59:59Z`));
   await backdateLedger(service.databaseUrl, organization.organizationId, [
-    { at: new Date("2026-03-01T08:00Z"), kind: "grant", mils: 1_000 },
-    ...charges("2026-03-01", 30),
-    { at: new Date("2026-03-02T00:00Z"), kind: "refund", reason: "provider_unavailable" },
-    { at: new Date("2026-03-02T23:59:59Z"), kind: "charge", mils: 7, requestId: credited },
-    {
-      at: new Date("2026-03-03T00:00Z"),
-      kind: "reversal",
-      mils: 7,
-      requestId: credited,
-      reason: "caller_disconnected",
-    },
-    ...charges("2026-03-03", 4),
+    { at: new Date(`${day1}T08:00Z`), kind: "grant", mils: 1_000 },
+    ...charges(day1, 30),
+    { at: new Date(day2), kind: "refund", reason: "provider_unavailable" },
+    { at: new Date(`${day2}T23:59:59Z`), kind: "charge", mils: 7, requestId: credited },
+    { at: new Date(day3), kind: "reversal", mils: 7, requestId: credited, reason: "caller_disconnected" },
+    ...charges(day3, 4),
   ]);
   const visitor = await signIn(service, organization);
   const first = (await visitor.get("/billing/searches")).text;
-  const march3 = "3 Mar 2026 Whole day: 4 searches, $0.013 net";
-  const march2 = "2 Mar 2026 Whole day: 2 searches, $0.007 net";
-  const march1 = "1 Mar 2026 Whole day: 30 searches, $0.150 net";
+  const third = `${dateOf(new Date(day3))} Whole day: 4 searches, $0.013 net`;
+  const second = `${dateOf(new Date(day2))} Whole day: 2 searches, $0.007 net`;
+  const oldest = `${dateOf(new Date(day1))} Whole day: 30 searches, $0.150 net`;
   expect(daysOn(first)).toEqual([
-    [march3, 4],
-    [march2, 2],
-    [march1, 19],
+    [third, 4],
+    [second, 2],
+    [oldest, 19],
   ]);
   // The day is in the heading, so a row has the time only; a pointer that rests on it gets both.
-  expect(first).toContain('title="2 Mar 2026, 23:59:59 UTC">23:59:59</time>');
-  expect(daysOn((await visitor.get(olderIn(first))).text)).toEqual([[march1, 12]]);
-  expect(daysOn((await visitor.get("/billing/searches?show=refunded")).text)).toEqual([[march2, 1]]);
-  expect(daysOn((await visitor.get("/billing/searches?show=reversed")).text)).toEqual([[march3, 1]]);
-  expect(daysOn((await visitor.get("/billing/searches?show=grants")).text)).toEqual([[march1, 1]]);
+  expect(first).toContain(`title="${dateOf(new Date(day2))}, 23:59:59 UTC">23:59:59</time>`);
+  expect(daysOn((await visitor.get(olderIn(first))).text)).toEqual([[oldest, 12]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=refunded")).text)).toEqual([[second, 1]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=reversed")).text)).toEqual([[third, 1]]);
+  expect(daysOn((await visitor.get("/billing/searches?show=grants")).text)).toEqual([[oldest, 1]]);
   const { text } = await visitor.get("/billing/searches.csv");
   expect(text.trimEnd().split("\n")).toHaveLength(1 + 1 + 30 + 2 + 4);
   expect(text).not.toContain("Whole day");
