@@ -7,7 +7,7 @@ import type { Querying } from "../../shared/database/transaction.ts";
  * Stripe until it succeeds: a card that a payer removed must not stay at Stripe because Stripe was down.
  */
 
-/** After the first attempt the pauses grow to six hours; 30 attempts take about a week. */
+/** After the first attempt the pauses grow to six hours; 30 attempts take six days. */
 const attemptsMax = 30;
 const firstPauseSeconds = 60;
 const pauseFactor = 3;
