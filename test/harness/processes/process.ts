@@ -99,10 +99,10 @@ export class RunningProcess {
     this.child.kill(signal);
   }
 
-  /** Asks the process to stop, as an orchestrator does. @returns its exit code. */
-  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+  /** Asks the process to stop, and kills it after the timeout, as an orchestrator does. @returns its exit code. */
+  async stop(signal: NodeJS.Signals = "SIGTERM", timeoutMs = stopTimeoutMs): Promise<number | null> {
     if (this.hasEnded) return this.child.exitCode;
-    const timer = setTimeout(() => this.child.kill("SIGKILL"), stopTimeoutMs);
+    const timer = setTimeout(() => this.child.kill("SIGKILL"), timeoutMs);
     this.child.kill("SIGCONT");
     this.child.kill(signal);
     await once(this.child, "close");

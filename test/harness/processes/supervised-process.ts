@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { becomes } from "../assertions/eventually.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
 import { RunningProcess } from "./process.ts";
@@ -140,8 +138,7 @@ export class SupervisedProcess {
     this.#launch();
     await this.ready();
     await beforeStop();
-    await this.#stop(old);
-    return old?.child.exitCode ?? null;
+    return this.#stop(old);
   }
 
   /** Defects of the runs: a logged error, output to stderr, or an exit that was not requested. */
@@ -163,7 +160,7 @@ export class SupervisedProcess {
     await Promise.all(
       this.runs.map(async (run) => {
         this.#end(run, "SIGKILL");
-        if (!run.hasEnded) await once(run.child, "exit");
+        await run.destroy();
       }),
     );
   }
@@ -184,15 +181,10 @@ export class SupervisedProcess {
     return run;
   }
 
-  async #stop(run: RunningProcess | undefined): Promise<void> {
-    if (!run || run.hasEnded) return;
-    const ended = once(run.child, "exit");
-    const isOver = new AbortController();
-    this.#end(run, "SIGTERM");
-    const killing = sleep(stopTimeoutMs, undefined, { signal: isOver.signal, ref: false });
-    void killing.then(() => run.kill("SIGKILL")).catch(() => undefined); // Aborted: it stopped in time.
-    await ended;
-    isOver.abort();
+  async #stop(run: RunningProcess | undefined): Promise<number | null> {
+    if (!run) return null;
+    if (!run.hasEnded) this.#requestedEnds.add(run);
+    return run.stop("SIGTERM", stopTimeoutMs);
   }
 
   #end(run: RunningProcess | undefined, signal: NodeJS.Signals): void {
