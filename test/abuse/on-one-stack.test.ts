@@ -1,23 +1,88 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { notHeld } from "../faults/report.ts";
+import { stackServers } from "../harness/servers/servers.ts";
+import { tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { attacks } from "./all.ts";
+import type { Attack, Finding } from "./attack.ts";
 import { AttackStack } from "./attack-stack.ts";
-import { attackServers, notHeld, quickAttacks, strike } from "./quick.ts";
 
-/** An attacker gets nothing for free and stops no other caller. */
+/**
+ * An attacker gets nothing for free and stops no other caller. Quick attacks, for what they gain and not for how fast others
+ * are served; `npm run abuse` strikes with full force.
+ */
+
+/** What they promise, a time or a bound of memory, shows only in a long attack on a machine of its own. */
+const namesOfLong = [
+  "crowded-adaptive-limit",
+  "crowded-fixed-limit",
+  "full-strength",
+  "huge-pages",
+  "limited-tokens",
+  "unread-streams",
+];
+/** The others attack one service, which has what each of them needs and is afterwards as it was. */
+const quickAttacks = attacks.filter(({ name }) => !namesOfLong.includes(name));
+if (quickAttacks.length + namesOfLong.length !== attacks.length)
+  throw new Error("this file names an attack that there is not");
+
+const attemptsMax = 3;
+// A token's lookup times out after 1,500 ms. If a connection to Postgres takes this long, a broken promise says nothing about
+// the service.
+const connectMsMax = 250;
+const pauseMs = 100;
 
 let stack: AttackStack;
 beforeAll(async () => {
-  stack = await AttackStack.open(attackServers(), { workers: 2 });
+  stack = await AttackStack.open(stackServers(), { workers: 2 });
 });
 afterAll(() => stack.close());
 
 test.each(quickAttacks)("$name", async (attack) => {
-  const findings = await strike(attack, stack);
+  const findings = await strike(attack);
   expect(notHeld(findings)).toEqual([]);
   expect(findings.length).toBeGreaterThan(0);
 });
 
-test("every attack has a name of its own", () => {
-  const names = attacks.map(({ name }) => name);
-  expect(new Set(names).size).toBe(names.length);
-});
+/** Attacks a service, once more if the machine was too busy to judge it. */
+async function strike(attack: Attack): Promise<Finding[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    stack.provider.otherwise = tenOrganic;
+    stack.provider.requests.length = 0;
+    // Not to the attack's own database, of which some attacks count the transactions.
+    const struck = await besidePostgres(inject("postgresUrl"), () => attack.run(stack, "quick"));
+    const { value: findings, longestMs } = struck;
+    if (notHeld(findings).length === 0 || longestMs <= connectMsMax || attempt === attemptsMax) return findings;
+  }
+}
+
+/**
+ * Does something, and connects to Postgres again and again meanwhile. The longest time tells whether the machine was so busy that
+ * the service's own timeouts say nothing about the service.
+ * @returns its result, and the longest time that a new connection and a query on it took, in ms.
+ * @throws what it throws, or why Postgres could not be reached.
+ */
+async function besidePostgres<T>(url: string, something: () => Promise<T>): Promise<{ value: T; longestMs: number }> {
+  const over = new AbortController();
+  const working = something().finally(() => over.abort());
+  const [value, longestMs] = await Promise.all([working, longestConnectionMs(url, over.signal)]);
+  return { value, longestMs };
+}
+
+async function longestConnectionMs(url: string, over: AbortSignal): Promise<number> {
+  let longestMs = 0;
+  do {
+    const client = new Client(url);
+    const beganAtMs = performance.now();
+    try {
+      await client.connect();
+      await client.query("select 1");
+    } finally {
+      await client.end();
+    }
+    longestMs = Math.max(longestMs, performance.now() - beganAtMs);
+    await sleep(pauseMs, undefined, { signal: over }).catch(() => undefined);
+  } while (!over.aborted);
+  return longestMs;
+}

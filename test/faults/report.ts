@@ -12,6 +12,9 @@ export interface Row {
   held: boolean;
 }
 
+/** The promises that were broken. */
+export const notHeld = <T extends { held: boolean }>(rows: readonly T[]): T[] => rows.filter(({ held }) => !held);
+
 /** Prints a line of progress. */
 export type Say = (line: string) => void;
 
@@ -24,7 +27,7 @@ const lengthMax = 240;
 export function conclude(rows: readonly Row[]): void {
   const shorten = (text: string) => (text.length > lengthMax ? `${text.slice(0, lengthMax)} …` : text);
   const cells = rows.map(({ what, promised, seen, held }) => [what, promised, shorten(seen), held ? "yes" : "NO"]);
-  const broken = rows.filter(({ held }) => !held);
+  const broken = notHeld(rows);
   process.stdout.write(`${formatTable(["what was tried", "promised", "seen", "held"], cells)}\n`);
   // Once more behind the table, and whole: the end of a long log is what is read first.
   for (const { what, promised, seen } of broken) process.stdout.write(`NOT HELD: ${what}: ${promised}: ${seen}\n`);

@@ -3,7 +3,7 @@ import { readCredit } from "../../../shared/credits/ledger.ts";
 import { auditCharges } from "../audit/audit.ts";
 import { priceMils } from "../audit/evidence.ts";
 import type { Row } from "../report.ts";
-import { callEach, type CallerAnswer } from "./callers.ts";
+import { callEach } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { tally } from "./statistics.ts";
 
@@ -11,34 +11,18 @@ import { tally } from "./statistics.ts";
 
 const providerMs = 20;
 
-export interface LastCreditsSize {
-  attempts: number;
-  inFlight: number;
-  /** For how many searches there is credit. */
-  affordable: number;
-}
-
-export interface LastCreditsFigures {
-  answers: CallerAnswer[];
-  providerCalls: number;
-  /** The final balance, by source. */
-  balances: { rest: unknown; redis: number; postgres: number | undefined };
-  broken: string[];
-}
+/** There is credit for `affordable` searches. */
+const fullSize = { attempts: 5_000, inFlight: 96, affordable: 1_000 };
 
 export const lastCredits: Scenario = {
   name: "last-credits",
-  run: (servers) =>
-    withStack(servers, { apis: 2, workers: 2 }, async (stack) => {
-      const size = { attempts: 5_000, inFlight: 96, affordable: 1_000 };
-      return rowsOf(size, await measureLastCredits(stack, size));
-    }),
+  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, async (stack) => measureLastCredits(stack, fullSize)),
 };
 
 export async function measureLastCredits(
   stack: ScenarioStack,
-  { attempts, inFlight, affordable }: LastCreditsSize,
-): Promise<LastCreditsFigures> {
+  { attempts, inFlight, affordable }: typeof fullSize,
+): Promise<Row[]> {
   const { service, callers, provider, say } = stack;
   stack.answerAfter(providerMs);
   const callsBefore = provider.requests.length;
@@ -47,31 +31,23 @@ export async function measureLastCredits(
   const answers = await callEach(attempts, inFlight, (n) =>
     callers.search(stack.apiUrl(n), token, `last credits ${n}`),
   );
-  say(`last credits: ${answers.length} attempts, ${tally(answers.map(({ status }) => status))}`);
+  const statuses = tally(answers.map(({ status }) => status));
+  say(`last credits: ${answers.length} attempts, ${statuses}`);
   await service.rest();
-  const usage: unknown = JSON.parse((await callers.usage(stack.apiUrl(0), token)).text);
-  return {
-    answers,
-    providerCalls: provider.requests.length - callsBefore,
-    balances: {
-      rest: Object(usage).creditBalanceMils,
-      redis: Number(await service.redis.hget(keysOf(organizationId).balance, "balance")),
-      postgres: (await readCredit(service.database, organizationId))?.balance.balanceMils,
-    },
-    broken: await auditCharges(service, organizationId, affordable),
-  };
-}
 
-function rowsOf({ attempts, inFlight, affordable }: LastCreditsSize, figures: LastCreditsFigures): Row[] {
-  const { answers, providerCalls, balances, broken } = figures;
-  const what = `${attempts} searches, ${inFlight} at once over 2 APIs, credit for ${affordable}`;
   const count = (status: number) => answers.filter((answer) => answer.status === status).length;
-  const { rest, redis, postgres } = balances;
+  const providerCalls = provider.requests.length - callsBefore;
+  const usage: unknown = JSON.parse((await callers.usage(stack.apiUrl(0), token)).text);
+  const rest: unknown = Object(usage).creditBalanceMils;
+  const redis = Number(await service.redis.hget(keysOf(organizationId).balance, "balance"));
+  const postgres = (await readCredit(service.database, organizationId))?.balance.balanceMils;
+  const broken = await auditCharges(service, organizationId, affordable);
+  const what = `${attempts} searches, ${inFlight} at once over 2 APIs, credit for ${affordable}`;
   return [
     {
       what,
       promised: `${affordable} answered, ${attempts - affordable} refused with 402`,
-      seen: `${tally(answers.map(({ status }) => status))}; ${providerCalls} provider calls`,
+      seen: `${statuses}; ${providerCalls} provider calls`,
       held: count(200) === affordable && count(402) === attempts - affordable && providerCalls === affordable,
     },
     {

@@ -8,7 +8,7 @@ const providerMs = 50;
 const atOnce = 100;
 
 /** The outcome of one key. */
-export interface OneKeyRound {
+interface OneKeyRound {
   answered: number;
   /** Distinct bodies among the answers. */
   bodies: number;
@@ -19,17 +19,16 @@ export interface OneKeyRound {
 
 export const oneKey: Scenario = {
   name: "one-key",
-  run: (servers) =>
-    withStack(servers, { apis: 2, workers: 2 }, async (stack) => [rowOf(await measureOneKey(stack, 20))]),
+  run: (servers) => withStack(servers, { apis: 2, workers: 2 }, (stack) => measureOneKey(stack, 20)),
 };
 
-export async function measureOneKey(stack: ScenarioStack, rounds: number): Promise<OneKeyRound[]> {
+export async function measureOneKey(stack: ScenarioStack, rounds: number): Promise<Row[]> {
   stack.answerAfter(providerMs);
   const organization = await stack.service.organization({ creditMils: 1_000_000, terms: {} });
   const seen: OneKeyRound[] = [];
   for (let round = 0; round < rounds; round += 1) seen.push(await searchUnderKey(stack, organization, `key-${round}`));
   stack.say(`one key: ${rounds} keys, each ${atOnce} times at once`);
-  return seen;
+  return [rowOf(seen)];
 }
 
 async function searchUnderKey(
@@ -55,7 +54,7 @@ async function searchUnderKey(
 }
 
 /** Whether the key was charged once and searched once, and every caller got the same bytes. */
-export const isOneAnswer = (round: OneKeyRound) =>
+const isOneAnswer = (round: OneKeyRound) =>
   round.answered === atOnce &&
   round.bodies === 1 &&
   round.replayed === atOnce - 1 &&

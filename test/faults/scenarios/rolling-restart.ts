@@ -24,27 +24,15 @@ export interface RollingRestartSize {
   drainedBy: "probes" | "removal";
 }
 
-export interface RollingRestartFigures {
-  answers: CallerAnswer[];
-  replaced: number;
-  /** The exit codes of stopped processes that are not 0. */
-  badExits: (number | null)[];
-  broken: string[];
-}
-
 export const rollingRestart: Scenario = {
   name: "rolling-restart",
   run: (servers) =>
-    withStack(servers, { apis: 2, workers: 2 }, async (stack) => {
-      const size = { searches: 20_000, inFlight: 32, rounds: 6, drainedBy: "probes" } as const;
-      return rowsOf(size, await measureRollingRestart(stack, size));
-    }),
+    withStack(servers, { apis: 2, workers: 2 }, (stack) =>
+      measureRollingRestart(stack, { searches: 20_000, inFlight: 32, rounds: 6, drainedBy: "probes" }),
+    ),
 };
 
-export async function measureRollingRestart(
-  stack: ScenarioStack,
-  size: RollingRestartSize,
-): Promise<RollingRestartFigures> {
+export async function measureRollingRestart(stack: ScenarioStack, size: RollingRestartSize): Promise<Row[]> {
   const { service, callers, say } = stack;
   stack.answerAfter(providerMs);
   const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
@@ -68,12 +56,7 @@ export async function measureRollingRestart(
     await load;
     await service.rest();
     const answered = answers.filter(({ status }) => status === 200).length;
-    return {
-      answers,
-      replaced: exitCodes.length,
-      badExits: exitCodes.filter((code) => code !== 0),
-      broken: await auditCharges(service, organizationId, answered),
-    };
+    return rowsOf(size, answers, exitCodes, await auditCharges(service, organizationId, answered));
   } finally {
     isEnough = true;
     await balancer.stop();
@@ -106,9 +89,14 @@ async function replaceAll(
   return exitCodes;
 }
 
-function rowsOf(size: RollingRestartSize, figures: RollingRestartFigures): Row[] {
-  const { answers, replaced, badExits, broken } = figures;
-  const what = `${answers.length} searches, ${size.inFlight} in flight, while APIs and workers are replaced ${replaced} times`;
+function rowsOf(
+  size: RollingRestartSize,
+  answers: readonly CallerAnswer[],
+  exitCodes: readonly (number | null)[],
+  broken: readonly string[],
+): Row[] {
+  const what = `${answers.length} searches, ${size.inFlight} in flight, while APIs and workers are replaced ${exitCodes.length} times`;
+  const badExits = exitCodes.filter((code) => code !== 0);
   const failed = answers.filter(({ status }) => status !== 200);
   const ms = answers.map((answer) => answer.ms);
   return [
@@ -116,7 +104,7 @@ function rowsOf(size: RollingRestartSize, figures: RollingRestartFigures): Row[]
       what,
       promised: "no search fails",
       seen: `${failed.length} failed (${tally(failed.map(({ status, text }) => `${status} ${text}`)).slice(0, 300)}); median ${quantile(ms, 0.5).toFixed(0)} ms, longest ${Math.max(...ms).toFixed(0)} ms`,
-      held: failed.length === 0 && answers.length >= size.searches && replaced === 4 * size.rounds,
+      held: failed.length === 0 && answers.length >= size.searches && exitCodes.length === 4 * size.rounds,
     },
     {
       what,

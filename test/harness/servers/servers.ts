@@ -30,6 +30,13 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   return freshDatabaseIn(inject("postgresUrl"));
 }
 
+/** Where a stack of processes gets its own database and Redis. It says nothing meanwhile. */
+export const stackServers = () => ({
+  postgresUrl: inject("postgresUrl"),
+  startRedis: freshRedis,
+  say: () => undefined,
+});
+
 /** A new, empty Redis process, which the test may pause, kill and stop. */
 export async function freshRedis(): Promise<LocalServer> {
   return inject("serversInContainers") ? (await import("./containers.ts")).containedRedis() : startRedis();
