@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
-import { type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** How many searches a worker runs at once, with the default settings and a provider that is slow. */
 
-let service: Service;
-let stub: SerperStub;
-beforeEach(async () => {
-  stub = await startSerperStub();
-  service = await Service.start({ environment: stub.settings });
-});
-afterEach(async () => {
+const stub = await startSerperStub();
+const service = await Service.start({ environment: stub.settings });
+afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);

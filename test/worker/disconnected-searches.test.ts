@@ -1,24 +1,15 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { newId } from "../../shared/ids.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { DisconnectedSearches } from "../../worker/disconnected-searches.ts";
-import { freshRedis } from "../harness/servers/servers.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
-let server: LocalServer;
-let redis: Redis;
+const { redis, server, close } = await openFreshRedis();
+afterAll(close);
 let searches: DisconnectedSearches;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-});
 beforeEach(() => {
   searches = new DisconnectedSearches(redis);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
 });
 
 const newSearch = () => ({ requestId: newId("req"), organizationId: "org" });

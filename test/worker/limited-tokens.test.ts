@@ -1,44 +1,29 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { admit } from "../../shared/credits/admit.ts";
-import { decideSettlements, grantCredit, readCredit } from "../../shared/credits/ledger.ts";
+import { decideSettlements, readCredit } from "../../shared/credits/ledger.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import type { Database } from "../../shared/database/pool.ts";
-import { newId } from "../../shared/ids.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { openLog } from "../../shared/log.ts";
 import { openMetrics } from "../../shared/metrics.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
-import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { reconcileNextPage } from "../../worker/reconcile.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../harness/servers/open-database.ts";
-import { freshRedis } from "../harness/servers/servers.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
 import { request } from "../shared/credits/hold-requests.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
+import { createPayer } from "../harness/fixtures/payer.ts";
 
 const terms = { dayMils: 100 };
 
-let server: LocalServer;
-let redis: Redis;
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-let database: Database;
-let organizationId = "";
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-  opened = await openFreshDatabase();
-  database = opened.database;
-  organizationId = (await createOrganization(database, { name: "Test", planCode: "payg" }))?.organizationId ?? "";
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils: 1_000, reason: "test" });
-});
-afterAll(async () => {
-  redis.disconnect();
-  await Promise.all([server.stop(), opened.close()]);
-});
+const [{ redis, close: closeRedis }, { database, url, close }] = await Promise.all([
+  openFreshRedis(),
+  openFreshDatabase(),
+]);
+afterAll(() => Promise.all([closeRedis(), close()]));
+const organizationId = await createPayer(database, 1_000);
 
 /** A token with a limit, and what it spent in Redis. */
 async function limitedToken(): Promise<string> {
@@ -62,7 +47,7 @@ const reconcile = () =>
 const search = (tokenId: string) =>
   request(organizationId, { limits: { organization: undefined, token: { ...terms, tokenId } } });
 const change = (text: string, tokenId: string) =>
-  asOwner(opened.url, (owner) => owner.query(`update tokens set ${text} where id = $1`, [tokenId]));
+  asOwner(url, (owner) => owner.query(`update tokens set ${text} where id = $1`, [tokenId]));
 
 test("Redis forgets what a token spent that is revoked, expired or without a limit, and its search in flight still settles", async () => {
   const [limited, unlimited, revoked, expired] = await Promise.all([1, 2, 3, 4].map(limitedToken));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
 import { type Context, openContext } from "../../shared/process/context.ts";
 import { indexEntryOf } from "../../shared/credits/open-holds.ts";
-import { decideSettlements, grantCredit } from "../../shared/credits/ledger.ts";
+import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
@@ -12,7 +12,6 @@ import type { LocalServer } from "../../local/local-server.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
-import { createOrganization } from "../../shared/organizations/organizations.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
 import { readBacklog } from "../../shared/queue/backlog.ts";
 import { queueKeys, scorePerTurn } from "../../shared/queue/search-queue.ts";
@@ -22,6 +21,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
+import { createPayer } from "../harness/fixtures/payer.ts";
 
 let postgres: FreshDatabase;
 let server: LocalServer;
@@ -48,9 +48,8 @@ afterAll(async () => {
 /** Charges of a token with a limit, whose delivery nothing has confirmed, and which leave 95 mils. */
 async function newCharges(charges = 1) {
   const { database } = context;
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
   const mils = 95 + 5 * charges;
-  await grantCredit(database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
+  const organizationId = await createPayer(database, mils);
   const { tokenId = "" } = (await issueToken(database, organizationId)) ?? {};
   await changeLimits(database, "token", tokenId, { dayMils: mils });
   await decideSettlements(
@@ -166,7 +165,7 @@ test("a hold of an organization that Postgres lacks is dropped, its copy of the 
 
 test("searches that were not charged are forgotten after 30 days, and not before", async () => {
   const { database } = context;
-  const { organizationId = "" } = (await createOrganization(database, { name: "Test", planCode: "payg" })) ?? {};
+  const organizationId = await createPayer(database);
   await asOwner(postgres.url, (owner) =>
     owner.query(
       `insert into refunds (organization_id, request_id, version, reason, created_at)

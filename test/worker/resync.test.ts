@@ -1,39 +1,25 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
-import type { Database } from "../../shared/database/pool.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { openLog } from "../../shared/log.ts";
 import { type Metrics, openMetrics } from "../../shared/metrics.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { openFreshDatabase } from "../harness/servers/open-database.ts";
-import { freshRedis } from "../harness/servers/servers.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
 import { continueResync } from "../../worker/reconcile.ts";
 
 const organizations = 2_500;
 
-let server: LocalServer;
-let redis: Redis;
-let database: Database;
-let close: () => Promise<void>;
+const [{ redis, close: closeRedis }, { database, close }] = await Promise.all([openFreshRedis(), openFreshDatabase()]);
+afterAll(() => Promise.all([closeRedis(), close()]));
+await database.query(
+  `insert into organizations (id, name, plan_code)
+   select 'org_' || lpad(n::text, 26, '0'), 'Test', 'payg' from generate_series(1, $1) n`,
+  [organizations],
+);
 let metrics: Metrics;
-beforeAll(async () => {
-  server = await freshRedis();
-  redis = new Redis(server.url);
-  ({ database, close } = await openFreshDatabase());
-  await database.query(
-    `insert into organizations (id, name, plan_code)
-     select 'org_' || lpad(n::text, 26, '0'), 'Test', 'payg' from generate_series(1, $1) n`,
-    [organizations],
-  );
-});
 beforeEach(async () => {
   metrics = openMetrics();
   await redis.flushall();
-});
-afterAll(async () => {
-  redis.disconnect();
-  await Promise.all([server.stop(), close()]);
 });
 
 const log = openLog({ name: "test", level: "silent" });

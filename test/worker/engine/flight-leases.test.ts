@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { LocalServer } from "../../../local/local-server.ts";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import {
   acquireLease,
   keepLeaseAlive,
@@ -10,22 +9,13 @@ import {
 } from "../../../worker/engine/flight-leases.ts";
 import type { SlotClaim } from "../../../worker/providers/policies/attempt.ts";
 import { answerOf, refused } from "../../harness/processes/worker-engine.ts";
-import { freshRedis } from "../../harness/servers/servers.ts";
+import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const flight = "fingerprint";
 const publishedMs = 5_000;
 
-let redisServer: LocalServer;
-let redis: Redis;
-
-beforeAll(async () => {
-  redisServer = await freshRedis();
-  redis = new Redis(redisServer.url);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await redisServer.stop();
-});
+const { redis, server, close } = await openFreshRedis();
+afterAll(close);
 beforeEach(() => redis.flushall());
 
 const claimOf = (organizationId: string, openSearches = 1) => ({ organizationId, openSearches });
@@ -126,7 +116,7 @@ test("results stay for five seconds, and cached answers for as long as the cache
 });
 
 test("a Redis that does not reply in time is an error", async () => {
-  const blocked = new Redis(redisServer.url);
+  const blocked = new Redis(server.url);
   // Commands that follow on this connection wait forever.
   blocked.blpop("never", 0).catch(() => undefined);
   const acquiring = acquireLease(blocked, flight, { token: "one", sinceMs: 0, claim: claimOf("one"), timeoutMs: 20 });

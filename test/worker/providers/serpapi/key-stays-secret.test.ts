@@ -1,9 +1,10 @@
-import { createServer, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { everythingInPostgres, everythingInRedis } from "../../../harness/assertions/everything-in-redis.ts";
 import { Exposition } from "../../../harness/assertions/metrics.ts";
 import { Service } from "../../../harness/processes/service.ts";
+import { listen } from "../../../harness/stubs/listen.ts";
 
 const key = "canary-key-in-an-address";
 const page = {
@@ -29,7 +30,7 @@ const replies: Record<string, (response: ServerResponse, url: string) => void> =
 };
 
 const seen: URL[] = [];
-const server = createServer((request, response) => {
+const stub = await listen((request, response) => {
   const url = new URL(request.url ?? "", "http://stub");
   seen.push(url);
   replies[url.searchParams.get("q") ?? ""]?.(response, request.url ?? "");
@@ -37,26 +38,17 @@ const server = createServer((request, response) => {
 
 // The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
 const timingOut = 1;
-await new Promise<void>((resolve) => {
-  server.listen(0, "127.0.0.1", resolve);
-});
-const address = server.address();
-if (address === null || typeof address === "string") throw new Error("The stub has no TCP port.");
 const service = await Service.start({ apis: 0, workers: 0 });
 const settings = {
   SERP_PROVIDERS: "serpapi",
   SERPAPI_API_KEY: key,
-  SERPAPI_BASE_URL: `http://127.0.0.1:${address.port}`,
+  SERPAPI_BASE_URL: stub.url,
   LOG_LEVEL: "trace",
 };
 const apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
 const worker = await service.startWorker(settings);
 for (const api of apis) await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
-afterAll(async () => {
-  await service.stop();
-  server.close();
-  server.closeAllConnections();
-});
+afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 test("the key in the URL never reaches a log line, an answer, a metric, a trace, Postgres or Redis", async () => {
   const { token } = await service.organization();
@@ -78,8 +70,7 @@ test("the key in the URL never reaches a log line, an answer, a metric, a trace,
     statuses[keyword] = answer.status;
     outputs.push(answer.text);
   }
-  server.close();
-  server.closeAllConnections();
+  await stub.close();
   outputs.push((await service.search(token, { keyword: "unreachable" })).text);
   for (const process of [...apis, worker]) {
     outputs.push((await Exposition.of(process)).text, process.stderr);
