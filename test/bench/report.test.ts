@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { drawEven, evenReport } from "./even.ts";
-import { drawLatency } from "./latency-picture.ts";
+import { evenReport } from "./even.ts";
 import { capacityReport, latencyReport, throughputReport } from "./report.ts";
 import type { Measured, Round } from "./results.ts";
 
@@ -83,31 +82,4 @@ test("even arrivals are reported without the provider's time and the idle proces
     "1 × 1, 10/s yardstick 3.00 – 10.0 – 680 – 360 300 20.0 – 8.00 36.0 0.00–25.0",
   ]);
   expect(rowsOf(atRest)).toEqual(["serpmill", "yardstick"].map((name) => `1 × 1 ${name} 2.00 0.00 4.00 0.00 100`));
-});
-
-test("the picture has a line for each percentile of each contestant, within its frame, and colours for dark pages", () => {
-  const at = (contestant: Measured["contestant"], shareOfPeak: number) =>
-    measured(contestant, [1], { case: "latency", shareOfPeak, ratePerSecond: 1_000 * shareOfPeak });
-  const peak = measured("serpmill", [1], { case: "peak" });
-  const svg = drawLatency([peak, at("serpmill", 0.5), at("serpmill", 1.1), at("yardstick", 0.5), at("yardstick", 1.1)]);
-  const lines = [...svg.matchAll(/points="([^"]+)"/g)].map(([, points = ""]) => points);
-  expect(lines.length).toBe(4);
-  expect(lines.every((points) => /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/.test(points))).toBe(true);
-  expect(svg).toContain("prefers-color-scheme:dark");
-  expect(svg.match(/<text[^>]*>serpmill p99<\/text>/)).not.toBeNull();
-});
-
-test("the picture of even arrivals has latency and cost of one pair of processes at each rate, without the steps", () => {
-  const at = (name: string, ratePerSecond: number) =>
-    measured("serpmill", [], { case: name, ratePerSecond, rounds: [{ ...round(50), p50Ms: 510, p99Ms: 600 }] });
-  const rates = [at("1 × 1, 50/s", 50), at("1 × 1, 400/s", 400), at("1 × 1, 200 to 400/s", 400), at("3 × 3, 50/s", 50)];
-  const svg = drawEven(rates);
-  const heights = [...svg.matchAll(/points="[\d.]+,([\d.]+) [\d.]+,([\d.]+)"/g)].map(([, ...ys]) => ys.map(Number));
-  // 10 ms, 100 ms and 0.8 ms, which lies on the axis, in two decades.
-  expect(heights).toEqual([
-    [156, 156],
-    [16, 16],
-    [296, 296],
-  ]);
-  expect([...svg.matchAll(/>serpmill (\w+)</g)].map(([, name]) => name)).toEqual(["p50", "p99", "CPU"]);
 });

@@ -38,12 +38,6 @@ test("a keyword is answered with ranked results, the query as executed and what 
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
 });
 
-test("a corrected spelling is in the query of the answer", async () => {
-  const { token } = await service.organization();
-  const { body } = await service.search(token, { keyword: "garden pump sandbox:corrected" });
-  expect(body.query).toMatchObject({ keyword: "garden pump sandbox:corrected", searchedKeyword: "garden pump" });
-});
-
 test("the rest of the window is that at the answer, not at the start of the search", async () => {
   const { token } = await service.organization({ terms: endlessWindow });
   const leftSeconds = ({ headers }: Answer) => Number(/;t=(\d+)$/.exec(headers.get("ratelimit") ?? "")?.[1]);

@@ -5,7 +5,6 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBrowser } from "../harness/clients/browser.ts";
 import { withoutChromium } from "../harness/clients/chromium.ts";
-import { run } from "../harness/processes/run.ts";
 import { Service } from "../harness/processes/service.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { measureState } from "./measure.ts";
@@ -15,13 +14,6 @@ import { takeShots } from "./take-shots.ts";
 import { bytesMaxOf } from "./weights.ts";
 
 /** All pages in all their states, as `npm run shots` and `npm run bench -- pages` open them. */
-
-test("--help of npm run shots explains it, and a call without a folder is refused", async () => {
-  const help = await run("test/shots/main.ts", ["--help"], {});
-  expect(help).toMatchObject({ exitCode: 0, stderr: "" });
-  expect(help.stdout).toMatch(/--widths <list>.*\(default: "320,768,1440,1920"\)/);
-  expect(await run("test/shots/main.ts", [], {})).toMatchObject({ exitCode: 1, stdout: "" });
-});
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let service: Service;

@@ -1,16 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Attempt } from "../../faults/audit/evidence.ts";
-import { failovers } from "./command.ts";
 import { type FailoverResult, missesOf } from "./failover.ts";
 import { outageMsOf } from "./outage.ts";
 import { failoverConclusion, failoverReport } from "./report.ts";
 
 /** The parts of `npm run drill -- failovers` that need no processes. */
-
-test("each failover has a unique name", () => {
-  const names = failovers.map(({ name }) => name);
-  expect(new Set(names).size).toBe(names.length);
-});
 
 describe("an outage lasts", () => {
   const attempt = (sentAtMs: number, ms: number, status: number): Attempt => ({
