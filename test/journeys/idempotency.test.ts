@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { summed } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { type Answer, type Organization, Service } from "../harness/processes/service.ts";
@@ -21,11 +21,8 @@ afterAll(async () => {
 
 /** Searches that hold credit or wait for the first request of their key. A `balance_missing` admission is not one: it is tried again. */
 async function countAdmissions(): Promise<number> {
-  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
-  const counts = expositions.flatMap((exposition) =>
-    ["held", "waiting"].map((outcome) => exposition.value(`admissions_total{outcome="${outcome}"}`) ?? 0),
-  );
-  return counts.reduce((sum, count) => sum + count, 0);
+  const of = (outcome: string) => summed(service.apis, `admissions_total{outcome="${outcome}"}`);
+  return (await of("held")) + (await of("waiting"));
 }
 
 /** Sends all searches while the provider holds its reply back, so that all but the first wait for the first. */
@@ -39,11 +36,7 @@ async function sendTogether(count: number, send: (n: number) => Promise<Answer>,
 }
 
 /** How often the APIs have looked for keys in Postgres, each time for a whole batch. */
-async function lookUps(): Promise<number> {
-  const expositions = await Promise.all(service.apis.map((api) => Exposition.of(api)));
-  const counts = expositions.map((exposition) => exposition.value('key_lookup_duration_seconds_count{of="keys"}') ?? 0);
-  return counts.reduce((sum, count) => sum + count, 0);
-}
+const lookUps = () => summed(service.apis, 'key_lookup_duration_seconds_count{of="keys"}');
 
 test("a key that was used for another query is refused, both while the first request runs and afterwards", async () => {
   const { organizationId, token } = await service.organization();

@@ -34,6 +34,8 @@ async function runningJob(keyword: string) {
   return job;
 }
 
+const kindsOf = async (organizationId: string) => (await service.ledgerOf(organizationId)).map(({ kind }) => kind);
+
 test("a delivered answer stays charged when the second run of its job fails", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   await service.until(async () => (await service.search(token, { keyword: "warm" })).status === 200);
@@ -50,8 +52,7 @@ test("a delivered answer stays charged when the second run of its job fails", as
   await service.until(async () => (await queue.getJob("again")) === undefined);
   postgres.mend();
   await service.rest();
-  const ledger = await service.ledgerOf(organizationId);
-  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "charge"]);
+  expect(await kindsOf(organizationId)).toEqual(["grant", "charge", "charge"]);
 });
 
 test("the second run of a job under an Idempotency-Key replies with the bytes and the charge of the first", async () => {
@@ -81,49 +82,42 @@ test("a charge whose answer was lost is reversed by its API when the second run 
 
   expect(await search).toMatchObject({ status: 504, body: { requestId } });
   await service.rest();
-  const ledger = await service.ledgerOf(organizationId);
-  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge", "reversal"]);
+  expect(await kindsOf(organizationId)).toEqual(["grant", "charge", "reversal"]);
   await service.until(async () => (await service.usage(token)).body.creditBalanceMils === 100);
   const reversedMils = async () => (await Exposition.of(api)).value('reversed_mils_total{reason="engine_timeout"}');
   await service.until(async () => (await reversedMils()) === 5);
   expect((await Exposition.of(api)).all("reversals_total")).toMatchObject({ '{reason="engine_timeout"}': 1 });
 });
 
+/** Starts a search whose provider fails, after an earlier run of its job has charged it with an answer. @returns its answer. */
+async function searchChargedBefore<Answer>(organizationId: string, keyword: string, send: () => Promise<Answer>) {
+  const release = stub.hold(refusal(403, "Unauthorized."));
+  const search = send();
+  const { requestId, key } = searchJob.parse((await runningJob(keyword)).data);
+  const answer = await compressAnswer(Buffer.from(JSON.stringify({ requestId, results: [] })));
+  await decideSettlements(service.database, [chargeOf(organizationId, { requestId, key, answer })]);
+  release();
+  return search;
+}
+
 test("a search under a key that an earlier run charged never says that nothing was charged", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
-  const release = stub.hold(refusal(403, "Unauthorized."));
   const query = { keyword: "lost under a key" };
-  const search = service.search(token, query, { key: "k" });
-  const job = searchJob.parse((await runningJob(query.keyword)).data);
-  const answer = await compressAnswer(Buffer.from(JSON.stringify({ results: [] })));
-  await decideSettlements(service.database, [
-    chargeOf(organizationId, { requestId: job.requestId, key: job.key, answer }),
-  ]);
-  release();
-
-  expect(await search).toMatchObject({ status: 504, body: { error: { code: "engine_timeout" } } });
-  expect(await service.search(token, query, { key: "k" })).toMatchObject({ status: 200, body: { results: [] } });
-  const ledger = await service.ledgerOf(organizationId);
-  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+  const search = () => service.search(token, query, { key: "k" });
+  const lost = await searchChargedBefore(organizationId, query.keyword, search);
+  expect(lost).toMatchObject({ status: 504, body: { error: { code: "engine_timeout" } } });
+  expect(await search()).toMatchObject({ status: 200, body: { results: [] } });
+  expect(await kindsOf(organizationId)).toEqual(["grant", "charge"]);
 });
 
 test("a search of the playground that was charged without an answer is not paid again when the person searches again", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });
   const person = await signIn(service, { token });
-  const release = stub.hold(refusal(403, "Unauthorized."));
   const fields = { organization: organizationId, keyword: "lost on a page" };
-  const search = person.post("/playground/search", { ...fields, key: "form-1" });
-  const job = searchJob.parse((await runningJob(fields.keyword)).data);
-  const answer = await compressAnswer(Buffer.from(JSON.stringify({ requestId: job.requestId, results: [] })));
-  await decideSettlements(service.database, [
-    chargeOf(organizationId, { requestId: job.requestId, key: job.key, answer }),
-  ]);
-  release();
-
-  const { status, text } = await search;
+  const search = (key: string) => person.post("/playground/search", { ...fields, key });
+  const { status, text } = await searchChargedBefore(organizationId, fields.keyword, () => search("form-1"));
   expect(status).toBe(504);
   const [, key = ""] = /name="key" value="([^"]*)"/.exec(text) ?? [];
-  expect(await person.post("/playground/search", { ...fields, key })).toMatchObject({ status: 200 });
-  const ledger = await service.ledgerOf(organizationId);
-  expect(ledger.map(({ kind }) => kind)).toEqual(["grant", "charge"]);
+  expect(await search(key)).toMatchObject({ status: 200 });
+  expect(await kindsOf(organizationId)).toEqual(["grant", "charge"]);
 });

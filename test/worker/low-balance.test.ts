@@ -5,7 +5,7 @@ import { newId } from "../../shared/ids.ts";
 import { setThreshold } from "../../shared/webhooks/low-balance.ts";
 import { attemptsMax, eventsPerDayMax, recordEvent, replayEvent } from "../../shared/webhooks/webhook-events.ts";
 import { removeWebhook, replaceSecret, setWebhook } from "../../shared/webhooks/webhooks.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { summed } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
@@ -53,11 +53,7 @@ async function eventsOf(organizationId: string) {
 const refusals = 'webhook_deliveries_total{outcome="refused"}';
 const givenUp = "webhook_events_given_up_total";
 
-/** The value of a metric, over all workers. */
-async function counted(series: string): Promise<number> {
-  const expositions = await Promise.all(service.workers.map((worker) => Exposition.of(worker)));
-  return expositions.reduce((sum, exposition) => sum + (exposition.value(series) ?? 0), 0);
-}
+const counted = (series: string) => summed(service.workers, series);
 
 /** Makes the next attempt of every event due, as if its pause were over. */
 const endPauses = (organizationId: string) =>

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import type { Attempt } from "../audit/evidence.ts";
 import { sendSearch } from "../audit/send-search.ts";
+import { callEach } from "../scenarios/callers.ts";
 import { type Cluster, deadlineMs, tokenOf } from "./cluster.ts";
 import type { Manner, PlannedSearch } from "./plan.ts";
 import { type CallerRequest, cancel, newAttempt, pipeline } from "./raw-callers.ts";
@@ -26,16 +27,12 @@ export class Callers {
 
   /** Sends the planned searches, a fixed number in flight, and reports how many are done. */
   async run(searches: readonly PlannedSearch[], onDone: (done: number) => void): Promise<void> {
-    let next = 0;
     let done = 0;
-    const work = async () => {
-      for (let at = next++; at < searches.length; at = next++) {
-        const planned = searches[at];
-        if (planned) await this.#search(planned, keywordOf(at));
-        onDone((done += 1));
-      }
-    };
-    await Promise.all(Array.from({ length: inFlightMax }, work));
+    await callEach(searches.length, inFlightMax, async (at) => {
+      const planned = searches[at];
+      if (planned) await this.#search(planned, keywordOf(at));
+      onDone((done += 1));
+    });
   }
 
   async #search(planned: PlannedSearch, keyword: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventually } from "../../harness/assertions/eventually.ts";
+import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { tooManyUnpaid } from "../audit/unpaid-calls.ts";
 import { readAccounts } from "../audit/accounts.ts";
@@ -164,12 +164,8 @@ async function measuredDrift({ workers }: Cluster): Promise<string[]> {
     measured = expositions.flatMap((exposition) => exposition.value("ledger_drift_mils") ?? []);
     return measured.length > 0 && measured.every((mils) => mils === 0);
   };
-  try {
-    await eventually(isZero);
-    return [];
-  } catch {
-    return [measured.length === 0 ? "no worker measures the drift" : `ledger_drift_mils is ${measured.join(" and ")}`];
-  }
+  if (await becomes(isZero)) return [];
+  return [measured.length === 0 ? "no worker measures the drift" : `ledger_drift_mils is ${measured.join(" and ")}`];
 }
 
 function countCorrections({ corrections: { sent } }: Cluster): SeedResult["corrections"] {

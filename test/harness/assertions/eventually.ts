@@ -4,7 +4,7 @@ const boundMsMax = 120_000; // Only a failing test waits this long; a busy machi
 const pollMs = 20;
 
 /** Polls until `isTrue` resolves to true or `boundMs` has passed. A rejection counts as false. @returns whether it did. */
-export async function becomes(isTrue: () => Promise<boolean>, boundMs: number): Promise<boolean> {
+export async function becomes(isTrue: () => Promise<boolean>, boundMs = boundMsMax): Promise<boolean> {
   const giveUpAtMs = performance.now() + boundMs;
   while (!(await isTrue().catch(() => false))) {
     if (performance.now() > giveUpAtMs) return false;

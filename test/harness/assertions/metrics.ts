@@ -46,11 +46,15 @@ export async function seesWorkers(api: { opsUrl: string }): Promise<boolean> {
 
 type Process = { opsUrl: string };
 
-/** The provider calls that all processes counted as unpaid. */
-export async function unpaidCalls({ apis, workers }: { apis: Process[]; workers: Process[] }): Promise<number> {
-  const seen = await Promise.all([...apis, ...workers].map((process) => Exposition.of(process)));
-  return seen.reduce((sum, exposition) => sum + (exposition.value("unpaid_provider_calls_total") ?? 0), 0);
+/** A series, summed over processes. One that has no value for it counts as 0. */
+export async function summed(processes: readonly Process[], series: string): Promise<number> {
+  const seen = await Promise.all(processes.map((process) => Exposition.of(process)));
+  return seen.reduce((sum, exposition) => sum + (exposition.value(series) ?? 0), 0);
 }
+
+/** The provider calls that all processes counted as unpaid. */
+export const unpaidCalls = ({ apis, workers }: { apis: Process[]; workers: Process[] }): Promise<number> =>
+  summed([...apis, ...workers], "unpaid_provider_calls_total");
 
 function seriesOf(name: string, labels: string): string {
   const sorted = (labels.match(/[a-z_]+="(?:\\.|[^"\\])*"/gi) ?? []).toSorted();
