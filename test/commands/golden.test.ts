@@ -7,10 +7,10 @@ import { newId } from "../../shared/ids.ts";
 import { appendEntry } from "../../worker/raw-answers/raw-answers.ts";
 import { allCommands, type CommandResult } from "../harness/clients/admin.ts";
 import { deliveredEvent } from "../harness/fixtures/delivered-event.ts";
-import { openGap } from "../harness/fixtures/open-gap.ts";
 import { savedCard } from "../harness/fixtures/saved-card.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { startLocationStub } from "../harness/stubs/location-stub.ts";
 import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
@@ -38,7 +38,10 @@ await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bod
 named.searchId = await service.logged(await service.search(named.token, { keyword: "garden pump" }));
 await service.rest();
 named.eventId = await deliveredEvent(service.database, named.orgId);
-named.gapId = await openGap(service.databaseUrl, named.orgId);
+named.gapId = newId("gap");
+const openGap = `insert into ledger_gaps (id, organization_id, redis_version, redis_balance_mils, version, balance_mils)
+  values ($1, $2, 8, 65, 4, 85)`;
+await asOwner(service.databaseUrl, (owner) => owner.query(openGap, [named.gapId, named.orgId]));
 await savedCard(service.database, named.orgId, 1);
 stripe.paid(named.orgId, 1_000, { id: "cs_test_a1b2c3d4e5f6" });
 const paid = [named.orgId, newId("pay"), "pi_3NvRkd2eZvKYlo2C0a1b2c3d", 10_000];

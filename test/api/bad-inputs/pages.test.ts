@@ -4,7 +4,6 @@ import { newId } from "../../../shared/ids.ts";
 import { forgetPageViews, ownForm, signIn } from "../../harness/clients/page-visitor.ts";
 import { sendEvent } from "../../harness/clients/topups.ts";
 import { accountRoutes } from "../../harness/fixtures/account-routes.ts";
-import { badTexts, distorted, noUuid, unknownRequestId } from "../../harness/fixtures/bad-inputs.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf } from "../../harness/stubs/stripe-stub.ts";
@@ -12,6 +11,21 @@ import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 /** Inputs to every page of the account, the playground and Stripe's webhook that no form of ours and no Stripe sends. */
 
 const { stub, service } = await startStripeService();
+
+const last = "zzzzzzzzzzzzzzzzzzzzzzzzz";
+/** The id of a request of the past that no caller has sent. */
+const unknownRequestId = `req_01m7xxzmpj${last.slice(0, 16)}`;
+/** The form of an id, and larger than any UUID. */
+const noUuid = `req_7${last}`;
+
+/** Texts that no field of ours expects. */
+const badTexts = ["constructor", "__proto__", "a\0b", "-1", "1e400", "%", "../..", "2026-13", `tok_7${last}`].concat([
+  unknownRequestId,
+  noUuid,
+  "\u{1f600}".repeat(101),
+  "x".repeat(3_000),
+  "9".repeat(400),
+]);
 
 const queryFields =
   "show find token from to before measure range topup done saved revoked month keyword location language device depth code".split(
@@ -200,3 +214,11 @@ test("a signed event of another shape is a bad request that names the field, and
   const unhandled = defects().filter(({ msg }) => msg === "unhandled error");
   expect(unhandled).toEqual([]);
 });
+
+/** Every object that differs from one in one place, where it has something of another kind. */
+function* distorted(value: unknown): Generator {
+  yield* [null, 1, -1, 1e300, true, "", "\0", "constructor", "__proto__", [], {}];
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, part] of Object.entries(value))
+    for (const other of distorted(part)) yield { ...value, [key]: other };
+}

@@ -1,18 +1,24 @@
+import { readdir, readFile } from "node:fs/promises";
+import { request as ask } from "node:http";
+import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { runConformance } from "../../harness/assertions/conformance.ts";
+import { z } from "zod";
+import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
+import { run } from "../../harness/processes/run.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
-import { startTokenProxy } from "../../harness/stubs/token-proxy.ts";
+import { listen, type Listening } from "../../harness/stubs/listen.ts";
 
 /**
  * The protocol's conformance suite. It expects a server with certain tools, prompts and resources. Scenarios that need
  * those prove nothing about this server, even if they pass, and are left out; the other tests of this folder cover it.
  */
 
+const suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+const checksFile = z.array(z.object({ id: z.string(), status: z.string() }));
+
 const service = await usualService();
 const proxy = await startTokenProxy(service.apis[0]?.url ?? "", (await service.organization()).token);
-afterAll(async () => {
-  await proxy.close();
-});
+afterAll(() => proxy.close());
 
 /** Scenarios that do not apply, with the reason. */
 const notApplicable: [why: string, scenarios: RegExp][] = [
@@ -63,9 +69,42 @@ test.each(["2026-07-28", "2025-11-25"] as const)(
     const applicable = Object.entries(found).filter(
       ([scenario]) => !notApplicable.some(([, named]) => named.test(scenario)),
     );
-    const failed = applicable.map(([scenario, outcome]) => [scenario, Object.keys(outcome.failed).toSorted()]);
+    const failed = applicable.map(([scenario, outcome]) => [scenario, outcome.failed.toSorted()]);
     const expected = Object.entries(applying[revision]).map(([scenario, checks]) => [scenario, [...checks].toSorted()]);
     expect(Object.fromEntries(failed)).toEqual(Object.fromEntries(expected));
     expect(applicable.filter(([, { passed }]) => passed === 0)).toEqual([]);
   },
 );
+
+/** Runs all scenarios that a revision requires. @returns by scenario name how many checks passed, and which failed. */
+async function runConformance(url: string, revision: keyof typeof applying) {
+  const folder = await GuardedFolder.create("serpmill-conformance-");
+  try {
+    const target = ["--url", `${url}/mcp`, "--requirements", revision, "--output-dir", folder.path];
+    await run(suite, ["server", ...target], {});
+    const scenarios = (await readdir(folder.path)).map(async (name) => {
+      const found = checksFile.parse(JSON.parse(await readFile(join(folder.path, name, "checks.json"), "utf8")));
+      const idsOf = (wanted: string) => found.filter(({ status }) => status === wanted).map(({ id }) => id);
+      const scenario = name.replace(/^server-/, "").replace(/-\d{4}-\d{2}-\d{2}T.*$/, "");
+      return [scenario, { passed: idsOf("SUCCESS").length, failed: idsOf("FAILURE") }] as const;
+    });
+    return Object.fromEntries(await Promise.all(scenarios));
+  } finally {
+    folder.remove();
+  }
+}
+
+/** A proxy that adds the token to every request, for programs that have no setting for one. */
+function startTokenProxy(target: string, token: string): Promise<Listening> {
+  const { hostname, port } = new URL(target);
+  return listen((request, response) => {
+    const headers = { ...request.headers, authorization: `Bearer ${token}` };
+    const onward = ask({ hostname, port, method: request.method, path: request.url, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on("error", () => response.destroy());
+    response.once("close", () => onward.destroy());
+    request.pipe(onward);
+  });
+}

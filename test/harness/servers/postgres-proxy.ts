@@ -1,12 +1,14 @@
+import { Client } from "pg";
 import { freePort } from "../../../local/ports.ts";
 import { eventually } from "../assertions/eventually.ts";
-import { startPatroniStub } from "../stubs/patroni-stub.ts";
+import { listen, type Listening } from "../stubs/listen.ts";
 import { asOwner } from "./as-owner.ts";
 import { startHaproxy } from "./haproxy.ts";
 import type { PostgresPair } from "./postgres-pair.ts";
 
 /** As many as the shipped configuration has. */
 const serversMax = 3;
+const askTimeoutMs = 1_000;
 
 export interface PostgresProxy {
   /** The one address of both servers, for the owner of the database. */
@@ -47,4 +49,34 @@ async function leadsToPrimaryAlone(url: string): Promise<boolean> {
     if (rows[0]?.is !== false) return false;
   }
   return true;
+}
+
+/**
+ * Stands in for Patroni beside one Postgres: `GET /primary` answers 200 while the server is a primary, and 503 otherwise. Patroni
+ * also knows who has the lock of the leader; here the test promotes one server only.
+ */
+function startPatroniStub(postgresUrl: string): Promise<Listening> {
+  return listen((request, response) => {
+    const asked = request.url === "/primary" ? isPrimary(postgresUrl) : Promise.resolve(false);
+    void asked
+      .catch(() => false)
+      .then((isYes) => {
+        response.writeHead(isYes ? 200 : 503).end();
+      });
+  });
+}
+
+async function isPrimary(postgresUrl: string): Promise<boolean> {
+  const client = new Client({
+    connectionString: postgresUrl,
+    connectionTimeoutMillis: askTimeoutMs,
+    query_timeout: askTimeoutMs,
+  });
+  client.on("error", () => undefined); // Its queries fail too.
+  try {
+    await client.connect();
+    return (await client.query("select pg_is_in_recovery() as is")).rows[0]?.is === false;
+  } finally {
+    client.connection.stream.destroy(); // A server that answers nothing closes nothing.
+  }
 }
