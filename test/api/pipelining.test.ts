@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { createHttpServer, pipelinedMax } from "../../api/http/server.ts";
-import { PausingClient } from "../harness/clients/pausing-client.ts";
+import { Connection } from "../harness/clients/connection.ts";
 import { AnsweringApi } from "../harness/stubs/answering-api.ts";
 
 /** Callers with many requests on a connection, or many connections. */
@@ -31,9 +31,9 @@ describe("the charge of a search", () => {
 
   async function start(body = answer) {
     const api = await AnsweringApi.start({ body, deliveryMs: 200 });
-    const client = new PausingClient(api.url);
-    closings.push(() => client.reset(), api.stop.bind(api));
-    return { api, client };
+    const caller = await Connection.open(api.url);
+    closings.push(() => caller.reset(), api.stop.bind(api));
+    return { api, caller };
   }
 
   const last = "Connection: close";
@@ -47,11 +47,11 @@ describe("the charge of a search", () => {
   ])(
     "stands for $title behind an answer that was long unread, and every answer arrives",
     async ({ bytes, answers }) => {
-      const { api, client } = await start();
-      client.send(getLarge + bytes);
+      const { api, caller } = await start();
+      caller.send(getLarge + bytes);
       await sleep(1_000); // Longer than a caller may take for the answer of a search.
-      await client.read(Number.POSITIVE_INFINITY);
-      expect(client.text.split(answer)).toHaveLength(answers + 1);
+      await caller.readBytes(Number.POSITIVE_INFINITY);
+      expect(caller.received.toString("latin1").split(answer)).toHaveLength(answers + 1);
       await expect.poll(() => api.decisions).toEqual(Array.from({ length: answers }, () => "confirmed"));
     },
   );
@@ -59,17 +59,17 @@ describe("the charge of a search", () => {
   const long = JSON.stringify({ requestId: "req_1", text: "a".repeat(16 * 1024 * 1024) });
 
   test("is given back if the caller takes too long, and the caller never gets the whole answer", async () => {
-    const { api, client } = await start(long);
-    client.send(search());
+    const { api, caller } = await start(long);
+    caller.send(search());
     await expect.poll(() => api.decisions).toEqual(["reversed"]);
-    expect(await client.read(long.length)).toBeLessThan(long.length);
+    expect([await caller.readBytes(long.length), caller.isClosed]).toEqual([false, true]);
   });
 
   test("is given back if the connection ends in the middle of the answer", async () => {
-    const { api, client } = await start(long);
-    client.send(search());
-    await client.read(1_000_000);
-    client.reset();
+    const { api, caller } = await start(long);
+    caller.send(search());
+    await caller.readBytes(1_000_000);
+    caller.reset();
     await expect.poll(() => api.decisions).toEqual(["reversed"]);
   });
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { unsentBytesMax } from "../../api/search/unsent-answers.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
-import { PausingClient } from "../harness/clients/pausing-client.ts";
+import { Connection } from "../harness/clients/connection.ts";
 import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
 
 /** Callers that leave the answers of their searches unread. */
@@ -19,8 +19,8 @@ const { headers, body: call } = currentMessage("tools/call", { name: "serp.searc
 const refusal = { reason: "unread", retryAfterMs: 1_000, limit: unsentBytesMax };
 const answered = "a".repeat(1_000);
 
-async function readRefusal(client: PausingClient): Promise<void> {
-  if (!(await client.readUntil(JSON.stringify(refusal)))) throw new Error("the search was not refused");
+async function readRefusal(caller: Connection): Promise<void> {
+  if (!(await caller.readText(JSON.stringify(refusal)))) throw new Error("the search was not refused");
 }
 
 const forms = [
@@ -36,12 +36,12 @@ async function start(given: Partial<Given> = {}) {
 }
 
 describe.each(forms)("answers over $title that are not read", ({ path, sent, message: asked, clients }) => {
-  function ask(api: AnsweringApi): PausingClient {
-    const client = new PausingClient(api.url);
+  async function ask(api: AnsweringApi): Promise<Connection> {
+    const caller = await Connection.open(api.url);
     const all = Object.entries({ host: "localhost", authorization: "one", ...sent, "content-length": asked.length });
-    client.send(`POST ${path} HTTP/1.1\r\n${all.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${asked}`);
-    closings.push(() => client.reset());
-    return client;
+    caller.send(`POST ${path} HTTP/1.1\r\n${all.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${asked}`);
+    closings.push(() => caller.reset());
+    return caller;
   }
 
   async function search(api: AnsweringApi, organization: string) {
@@ -50,7 +50,7 @@ describe.each(forms)("answers over $title that are not read", ({ path, sent, mes
   }
 
   async function leaveUnread(api: AnsweringApi) {
-    const unread = Array.from({ length: clients }, () => ask(api));
+    const unread = await Promise.all(Array.from({ length: clients }, () => ask(api)));
     await expect.poll(() => api.unsentBytes()).toBeGreaterThanOrEqual(unsentBytesMax);
     return unread;
   }
@@ -78,7 +78,7 @@ describe.each(forms)("answers over $title that are not read", ({ path, sent, mes
   test("stop replays that were under way with them", async () => {
     const api = await start({ replayed: true, searchMs: 500 });
     const others = Array.from({ length: 4 }, () => ask(api));
-    const refused = Promise.any(others.map((client) => readRefusal(client)));
+    const refused = Promise.any(others.map(async (caller) => readRefusal(await caller)));
     await expect(refused).resolves.toBeUndefined();
   });
 
@@ -86,7 +86,7 @@ describe.each(forms)("answers over $title that are not read", ({ path, sent, mes
     const api = await start();
     const unread = await leaveUnread(api);
     unread.pop()?.reset();
-    for (const client of unread) void client.read(Number.POSITIVE_INFINITY);
+    for (const caller of unread) caller.read();
     await expect.poll(() => api.unsentBytes()).toBe(0);
     expect(await search(api, "one")).toContain(answered);
   });

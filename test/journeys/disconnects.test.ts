@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Connection } from "../abuse/callers/connection.ts";
+import { Connection } from "../harness/clients/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";

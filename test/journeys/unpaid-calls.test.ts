@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { Connection } from "../abuse/callers/connection.ts";
+import { Connection } from "../harness/clients/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";

@@ -4,7 +4,7 @@ import { currentMessage } from "../../harness/clients/agent.ts";
 import type { Reply } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { Connection } from "../callers/connection.ts";
+import { Connection } from "../../harness/clients/connection.ts";
 import { toolCallBytes } from "../callers/requests.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 import { inMb, MemoryWatch } from "../judges/memory.ts";

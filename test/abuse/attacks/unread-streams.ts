@@ -5,9 +5,9 @@ import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
-import { Connection } from "../callers/connection.ts";
+import { Connection } from "../../harness/clients/connection.ts";
 import { lengthenLedger } from "../long-ledger.ts";
-import { responsesIn } from "../callers/responses.ts";
+import { responsesIn } from "../../harness/clients/responses.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 import { judgeGrowth, MemoryWatch } from "../judges/memory.ts";
 

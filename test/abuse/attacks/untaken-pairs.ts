@@ -7,9 +7,9 @@ import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { largestAnswer } from "../callers/answer-sizes.ts";
-import { Connection } from "../callers/connection.ts";
+import { Connection } from "../../harness/clients/connection.ts";
 import { type Credential, getBytes, largestFile, searchBytes } from "../callers/requests.ts";
-import { outcomeOf, responsesIn } from "../callers/responses.ts";
+import { outcomeOf, responsesIn } from "../../harness/clients/responses.ts";
 
 const pages = 10;
 const pageMs = 500;

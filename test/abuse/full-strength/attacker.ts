@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { newToken } from "../../../api/tokens/tokens.ts";
-import { Connection, exchange } from "../callers/connection.ts";
+import { Connection, exchange } from "../../harness/clients/connection.ts";
 import { cancelBytes, getBytes, largestFile, post, searchBytes, toolCallBytes } from "../callers/requests.ts";
-import { outcomeOf, responsesIn } from "../callers/responses.ts";
+import { outcomeOf, responsesIn } from "../../harness/clients/responses.ts";
 
 export interface AttackerOrder {
   url: string;

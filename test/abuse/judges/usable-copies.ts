@@ -1,4 +1,4 @@
-import { responsesIn } from "../callers/responses.ts";
+import { responsesIn } from "../../harness/clients/responses.ts";
 
 /**
  * The text of each answer that a caller can use, by its request id: an answer that arrived whole, wherever it is in the received

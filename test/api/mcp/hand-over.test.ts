@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
-import { PausingClient } from "../../harness/clients/pausing-client.ts";
+import { Connection } from "../../harness/clients/connection.ts";
 import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
 
 /** The result of a search has its answer twice. One copy is enough to use it, so one copy is paid. */
@@ -57,33 +57,34 @@ const forms = [
 
 describe.each(forms)("an answer over MCP, as $title", ({ bytes, apiOf }) => {
   let api: AnsweringApi;
-  function ask(): PausingClient {
+  async function ask(): Promise<Connection> {
     api = apiOf();
     api.decisions.length = 0;
-    const client = new PausingClient(api.url);
+    const client = await Connection.open(api.url);
     client.send(bytes);
     return client;
   }
 
   test("is paid once the caller has its first copy, although it resets the connection then", async () => {
-    const client = ask();
-    await client.readUntil('"structuredContent":');
-    expect(client.text.slice(0, 4_000)).toContain("200 OK");
-    expect(client.text).toContain(JSON.stringify(body));
+    const client = await ask();
+    await client.readText('"structuredContent":');
+    const text = client.received.toString("latin1");
+    expect(text.slice(0, 4_000)).toContain("200 OK");
+    expect(text).toContain(JSON.stringify(body));
     client.reset();
     await expect.poll(() => api.decisions).toEqual(["confirmed"]);
   });
 
   test("is free if the connection ends within the first copy", async () => {
-    const client = ask();
-    await client.read(readBytes);
+    const client = await ask();
+    await client.readBytes(readBytes);
     client.reset();
     await expect.poll(() => api.decisions).toEqual(["reversed"]);
   });
 
   test("is paid once when the caller reads all of it", async () => {
-    const client = ask();
-    expect(await client.read(2 * copyBytes)).toBeGreaterThan(2 * copyBytes);
+    const client = await ask();
+    expect(await client.readBytes(2 * copyBytes + 1)).toBe(true);
     await expect.poll(() => api.decisions).toEqual(["confirmed"]);
     client.reset();
   });
@@ -94,14 +95,14 @@ test.each(forms.slice(2))(
   async ({ bytes, apiOf }) => {
     const api = apiOf();
     api.decisions.length = 0;
-    const client = new PausingClient(api.url);
+    const client = await Connection.open(api.url);
     client.send(bytes);
-    await client.read(readBytes);
-    const cancelling = new PausingClient(api.url);
+    await client.readBytes(readBytes);
+    const cancelling = await Connection.open(api.url);
     const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } };
     cancelling.send(post(JSON.stringify(cancel), older));
-    await cancelling.readUntil("202 Accepted");
-    expect(await client.read(2 * copyBytes)).toBeGreaterThan(2 * copyBytes);
+    await cancelling.readText("202 Accepted");
+    expect(await client.readBytes(2 * copyBytes + 1)).toBe(true);
     await expect.poll(() => api.decisions).toEqual(["confirmed"]);
     client.reset();
     cancelling.reset();
@@ -111,14 +112,14 @@ test.each(forms.slice(2))(
 test("a text that lacks results is no whole copy: the search is paid once the structured content is there too", async () => {
   const results = [{ rank: 1, title: "a".repeat(copyBytes) }];
   const truncating = await AnsweringApi.start({ body: JSON.stringify({ requestId: "req_1", results }), deliveryMs });
-  const impatient = new PausingClient(truncating.url);
+  const impatient = await Connection.open(truncating.url);
   impatient.send(search("current", {}));
-  await impatient.readUntil('"structuredContent":');
+  await impatient.readText('"structuredContent":');
   impatient.reset();
   await expect.poll(() => truncating.decisions).toEqual(["reversed"]);
-  const patient = new PausingClient(truncating.url);
+  const patient = await Connection.open(truncating.url);
   patient.send(search("current", {}));
-  expect(await patient.read(copyBytes)).toBeGreaterThanOrEqual(copyBytes);
+  expect(await patient.readBytes(copyBytes)).toBe(true);
   await expect.poll(() => truncating.decisions).toEqual(["reversed", "confirmed"]);
   patient.reset();
   truncating.stop();
@@ -126,9 +127,9 @@ test("a text that lacks results is no whole copy: the search is paid once the st
 
 test("a caller that takes too long for the first copy never gets all of it, and does not pay", async () => {
   const impatient = await AnsweringApi.start({ body, deliveryMs: 200 });
-  const client = new PausingClient(impatient.url);
+  const client = await Connection.open(impatient.url);
   client.send(search("current", {}));
   await expect.poll(() => impatient.decisions).toEqual(["reversed"]);
-  expect(await client.read(copyBytes)).toBeLessThan(copyBytes);
+  expect([await client.readBytes(copyBytes), client.isClosed]).toEqual([false, true]);
   impatient.stop();
 });

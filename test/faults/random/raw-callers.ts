@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { Connection } from "../../abuse/callers/connection.ts";
+import { Connection } from "../../harness/clients/connection.ts";
 import { cancelBytes, searchBytes, toolCallBytes } from "../../abuse/callers/requests.ts";
-import { responsesIn } from "../../abuse/callers/responses.ts";
+import { responsesIn } from "../../harness/clients/responses.ts";
 import { usableAnswers } from "../../abuse/judges/usable-copies.ts";
 import { newId } from "../../../shared/ids.ts";
 import type { Attempt } from "../audit/evidence.ts";

@@ -1,5 +1,6 @@
-import { connect, type Socket } from "node:net";
 import type { Answer } from "../processes/service.ts";
+import { Connection } from "./connection.ts";
+import { type PartialResponse, responsesIn } from "./responses.ts";
 
 const waitMsMax = 15_000;
 
@@ -28,19 +29,27 @@ export interface Sending {
  * is sent as Latin-1, so that "\xff" is one byte.
  */
 export async function sendRaw(url: string, bytes: string | Buffer, sending: Sending = {}): Promise<Exchange> {
-  const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   const startedAtMs = performance.now();
-  const dripping = sending.drip && startDripping(socket, sending.drip);
+  const connection = await Connection.open(url);
+  const dripping = sending.drip && startDripping(connection, sending.drip);
   try {
-    const reading = read(socket, sending.answers ?? 1);
-    socket.write(toBytes(bytes));
-    if (sending.afterwards) socket.write(toBytes(await sending.afterwards()));
-    if (sending.isHalfClosed) socket.end();
-    return { ...(await reading), tookMs: performance.now() - startedAtMs };
+    connection.send(toBytes(bytes));
+    if (sending.afterwards) connection.send(toBytes(await sending.afterwards()));
+    if (sending.isHalfClosed) connection.finish();
+    const answers = () => responsesIn(connection.received).filter(({ isWhole }) => isWhole);
+    // A server that does not read the whole request resets the connection after its answer.
+    const areAllThere = () => {
+      const willClose = answers().at(-1)?.headers.get("connection") === "close";
+      return answers().length >= (sending.answers ?? 1) && !willClose;
+    };
+    await connection.readUntil(areAllThere, waitMsMax);
+    const closed = connection.isClosed;
+    if (!closed && !areAllThere())
+      throw new Error(`no complete answer in time, but: ${connection.received.toString("latin1")}`);
+    return { answers: answers().map(toAnswer), closed, tookMs: performance.now() - startedAtMs };
   } finally {
     clearInterval(dripping);
-    socket.destroy();
+    connection.reset();
   }
 }
 
@@ -48,55 +57,15 @@ function toBytes(bytes: string | Buffer): Buffer {
   return typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes;
 }
 
-function startDripping(socket: Socket, { bytes, everyMs }: { bytes: string; everyMs: number }): NodeJS.Timeout {
+function startDripping(connection: Connection, { bytes, everyMs }: { bytes: string; everyMs: number }): NodeJS.Timeout {
   let sent = 0;
   return setInterval(() => {
-    if (socket.writable) socket.write(bytes.charAt(sent % bytes.length), "latin1");
+    connection.send(toBytes(bytes.charAt(sent % bytes.length)));
     sent += 1;
   }, everyMs);
 }
 
-function read(socket: Socket, answersMax: number): Promise<{ answers: Answer[]; closed: boolean }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const finish = (closed: boolean) => {
-      clearTimeout(timer);
-      resolve({ answers: readAnswers(Buffer.concat(chunks)), closed });
-    };
-    const timer = setTimeout(
-      () => reject(new Error(`no complete answer in time, but: ${Buffer.concat(chunks).toString("latin1")}`)),
-      waitMsMax,
-    );
-    socket.on("data", (chunk) => {
-      chunks.push(chunk);
-      const answers = readAnswers(Buffer.concat(chunks));
-      const willClose = answers.at(-1)?.headers.get("connection") === "close";
-      if (answers.length >= answersMax && !willClose) finish(false);
-    });
-    socket.on("end", () => finish(true));
-    // A server that does not read the whole request resets the connection after its answer.
-    socket.on("error", () => finish(true));
-  });
+function toAnswer({ status, headers, body: text }: PartialResponse): Answer {
+  const isJson = headers.get("content-type")?.includes("json");
+  return { status, headers, text, body: isJson ? JSON.parse(text) : undefined };
 }
-
-function readAnswers(received: Buffer): Answer[] {
-  const answers: Answer[] = [];
-  let rest = received;
-  for (;;) {
-    const headLength = rest.indexOf("\r\n\r\n");
-    if (headLength < 0) return answers;
-    const [statusLine = "", ...lines] = rest.toString("latin1", 0, headLength).split("\r\n");
-    const headers = new Headers(lines.map((line): [string, string] => [before(line, ":"), after(line, ":")]));
-    const start = headLength + 4;
-    const end = start + Number(headers.get("content-length") ?? 0);
-    if (rest.length < end) return answers;
-    const text = rest.toString("utf8", start, end);
-    const isJson = headers.get("content-type")?.includes("json");
-    const status = Number(statusLine.split(" ")[1]);
-    if (status >= 200) answers.push({ status, headers, text, body: isJson ? JSON.parse(text) : undefined });
-    rest = rest.subarray(end);
-  }
-}
-
-const before = (line: string, mark: string) => line.slice(0, line.indexOf(mark));
-const after = (line: string, mark: string) => line.slice(line.indexOf(mark) + 1).trim();

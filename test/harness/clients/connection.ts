@@ -4,10 +4,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type PartialResponse, responsesIn } from "./responses.ts";
 
 const connectMsMax = 60_000;
+// Far more than a busy machine needs.
+const readMsMax = 120_000;
 const largeBytes = 100_000;
 const largePauseMs = 100;
 
-/** The connection of a badly behaved client: it reads only when told to, stops in the middle, closes one direction, or resets. */
+/**
+ * A connection that reads only when told to, stops in the middle, closes one direction, or resets. Until it reads, the server's
+ * bytes stay in the buffers of the two ends.
+ */
 export class Connection {
   readonly #socket: Socket;
   readonly #chunks: Buffer[] = [];
@@ -66,12 +71,19 @@ export class Connection {
   }
 
   /** Reads until this many bytes have arrived in total, then stops reading. @returns whether they have. */
-  async readBytes(count: number, boundMs: number): Promise<boolean> {
-    const isThere = () => this.#length >= count;
-    this.read();
-    await this.#until(isThere, boundMs);
-    this.holdBack();
-    return isThere();
+  readBytes(count: number, boundMs = readMsMax): Promise<boolean> {
+    return this.#readWhile(() => this.#length < count, boundMs);
+  }
+
+  /** Reads until the text arrives from now on, and stops with the chunk in which it ends. @returns whether it has arrived. */
+  readText(text: string): Promise<boolean> {
+    let next = this.#chunks.length;
+    let recent = "";
+    return this.#readWhile(() => {
+      for (; next < this.#chunks.length && !recent.includes(text); next += 1)
+        recent = recent.slice(-text.length) + String(this.#chunks[next]?.toString("latin1"));
+      return !recent.includes(text);
+    }, readMsMax);
   }
 
   /** Reads until `isEnough`, until the server closes the connection, or until nothing has arrived for `idleMs`. */
@@ -93,6 +105,13 @@ export class Connection {
   /** Resets the connection, so that whatever the server still sends fails. */
   reset(): void {
     this.#socket.resetAndDestroy();
+  }
+
+  async #readWhile(goesOn: () => boolean, boundMs: number): Promise<boolean> {
+    this.read();
+    await this.#until(() => !goesOn(), boundMs);
+    this.holdBack();
+    return !goesOn();
   }
 
   /** Resolves when `isTrue`, when the connection is closed, or after `boundMs`. */
