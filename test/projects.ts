@@ -36,6 +36,7 @@ const slow: Record<string, string> = {
 
 /** Further files of `long`, each with its reason. */
 const long: Record<string, string> = {
+  "test/abuse/on-own-stacks.test.ts": "starts a service for each attack, and waits for slow providers",
   "test/api/auto-topups/crashes.test.ts": "kills processes at each step of a payment",
   "test/bench/throughput.test.ts": "runs benchmarks",
   "test/clients/runtimes.test.ts": "installs Deno and Bun, and makes every call of the conformance file on them",

@@ -12,6 +12,8 @@ export interface Attack {
   name: string;
   /** What the attacker does. */
   tried: string;
+  /** Whether it needs nothing special, and leaves the service as it was: such attacks run one after the other on one. */
+  sharesStack?: true;
   /** What the attacked processes need, if not the default. */
   stack?: AttackStackOptions;
   run: (stack: AttackStack, strength: Strength) => Promise<Finding[]>;

@@ -13,20 +13,6 @@ import { AttackStack } from "./attack-stack.ts";
  * are served; `npm run abuse` strikes with full force.
  */
 
-/** What they promise, a time or a bound of memory, shows only in a long attack on a machine of its own. */
-const namesOfLong = [
-  "crowded-adaptive-limit",
-  "crowded-fixed-limit",
-  "full-strength",
-  "huge-pages",
-  "limited-tokens",
-  "unread-streams",
-];
-/** The others attack one service, which has what each of them needs and is afterwards as it was. */
-const quickAttacks = attacks.filter(({ name }) => !namesOfLong.includes(name));
-if (quickAttacks.length + namesOfLong.length !== attacks.length)
-  throw new Error("this file names an attack that there is not");
-
 const attemptsMax = 3;
 // A token's lookup times out after 1,500 ms. If a connection to Postgres takes this long, a broken promise says nothing about
 // the service.
@@ -39,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-test.each(quickAttacks)("$name", async (attack) => {
+test.each(attacks.filter(({ sharesStack }) => sharesStack))("$name", async (attack) => {
   const findings = await strike(attack);
   expect(notHeld(findings)).toEqual([]);
   expect(findings.length).toBeGreaterThan(0);

@@ -13,6 +13,7 @@ const boundMs = 90_000;
 export const fullRedis: Attack = {
   name: "full-redis",
   tried: `Redis reaches its memory limit while ${running} searches run, half of them under a key`,
+  sharesStack: true,
   run: async (stack) => {
     const { service, provider } = stack;
     const organization = await service.organization();

@@ -5,7 +5,7 @@ import { startGuardedProcess } from "../../../local/guarded-process.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { quantile } from "../../faults/scenarios/statistics.ts";
 import { delayed } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding } from "../attack.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import type { AttackerOrder } from "../full-strength/attacker.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
@@ -20,15 +20,18 @@ const grownBytesMax = 250 * 1_048_576;
 // At first the attacker's process starts, and the API loads code that no request has needed before.
 const startsMs = 3_000;
 const warmUpMs = 2_000;
-const quietMs = 30_000;
-const attackedMs = 60_000;
+const sizes: Record<Strength, { quietMs: number; attackedMs: number }> = {
+  quick: { quietMs: 0, attackedMs: 3_000 },
+  full: { quietMs: 30_000, attackedMs: 60_000 },
+};
 
 /** One attacker does everything at once, beside honest organizations. */
 export const fullStrength: Attack = {
   name: "full-strength",
   tried: `one process attacks in every way at full speed beside ${organizationsCount} honest organizations, ${perSecond} searches a second`,
   stack: { payments: true },
-  run: async (stack) => {
+  run: async (stack, strength) => {
+    const { quietMs, attackedMs } = sizes[strength];
     const { service, provider } = stack;
     provider.otherwise = delayed(providerMs);
     const load = { organizations: await honestOrganizations(stack, organizationsCount), perSecond };
@@ -43,7 +46,7 @@ export const fullStrength: Attack = {
     });
     return [
       judgeHonest(attacked),
-      judgeWaits(quiet, afterStart(attacked)),
+      ...(strength === "full" ? [judgeWaits(quiet, afterStart(attacked))] : []),
       await memory.judge(),
       await judgeCharges(
         stack,

@@ -21,6 +21,7 @@ const lastsMs: Record<Strength, number> = { quick: 2_000, full: 20_000 };
 export const hammeredLimits: Attack = {
   name: "hammered-limits",
   tried: `searches at the limit of an organization and of a token, with and without keys, ${inFlight} in flight, while another token of the same organization searches`,
+  sharesStack: true,
   run: async (stack, strength) => {
     const { limited, runaway, shared } = await limit(stack);
     const organizations = [shared, ...(await honestOrganizations(stack, 3))];

@@ -2,7 +2,7 @@ import { countCharges } from "../../faults/audit/accounts.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import type { Reply } from "../../harness/stubs/serper-stub.ts";
-import type { Attack, Finding } from "../attack.ts";
+import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../../harness/clients/connection.ts";
 import { toolCallBytes } from "../callers/requests.ts";
@@ -17,8 +17,10 @@ const answerBytesMax = 2 * mib;
 const copyBytesMax = mib / 4;
 const answerMsMax = 60_000;
 const pageBytes = 3.9 * mib;
-const inFlight = 16;
-const leftUnread = 100;
+const sizes: Record<Strength, { inFlight: number; leftUnread: number }> = {
+  quick: { inFlight: 2, leftUnread: 10 },
+  full: { inFlight: 16, leftUnread: 100 },
+};
 
 type Over = "REST" | "MCP";
 
@@ -26,8 +28,9 @@ type Over = "REST" | "MCP";
 export const hugePages: Attack = {
   name: "huge-pages",
   tried:
-    "searches of depth 100 over REST and MCP at once, with pages of 3.9 MB from the provider; then 100 answers over MCP unread",
-  run: async (stack) => {
+    "searches of depth 100 over REST and MCP at once, with pages of 3.9 MB from the provider; then many answers over MCP unread",
+  run: async (stack, strength) => {
+    const { inFlight, leftUnread } = sizes[strength];
     const { service } = stack;
     const [worker] = service.workers;
     if (!worker) throw new Error("there is no worker");
@@ -43,7 +46,7 @@ export const hugePages: Attack = {
         );
         answers.push(...(await Promise.all(asked)));
       }
-      await leaveUnread(stack, leftUnread);
+      await leaveAnswersUnread(stack, leftUnread);
     });
     await service.rest();
     const paid = await countCharges(service.database, payer.organizationId);
@@ -57,7 +60,7 @@ export const hugePages: Attack = {
 };
 
 /** Sends equal searches of one organization, up to the concurrency of its plan, and reads nothing. */
-async function leaveUnread({ service, apiUrl: url }: AttackStack, count: number): Promise<void> {
+async function leaveAnswersUnread({ service, apiUrl: url }: AttackStack, count: number): Promise<void> {
   const { organizationId, token } = await service.organization({
     creditMils: 1_000_000,
     terms: { concurrency: count },

@@ -2,21 +2,21 @@ import { newId } from "../../../shared/ids.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
 import { PageVisitor } from "../../harness/clients/page-visitor.ts";
 import type { Organization } from "../../harness/processes/service.ts";
-import type { Attack } from "../attack.ts";
+import type { Attack, Strength } from "../attack.ts";
 import { lengthenLedger } from "../long-ledger.ts";
 import { honestBeside, honestOrganizations, judgeHonest } from "../judges/honest-callers.ts";
 
 const tokens = 20;
 const madeWithinMs = 1_000;
-const entries = 4_000_000;
+const entries: Record<Strength, number> = { quick: 50_000, full: 4_000_000 };
 
 /** An account with a long ledger creates tokens with limits, which locks its organization. */
 export const limitedTokens: Attack = {
   name: "limited-tokens",
   tried: `${tokens} tokens with limits created by an account with a long ledger, while it and others search`,
-  run: async (stack) => {
+  run: async (stack, strength) => {
     const attacker = await stack.service.organization({ creditMils: 1_000_000 });
-    await lengthenLedger(stack.service, attacker, { entries });
+    await lengthenLedger(stack.service, attacker, { entries: entries[strength] });
     const visitor = new PageVisitor(stack.service);
     await visitor.signIn(attacker.token);
     const organizations = [attacker, ...(await honestOrganizations(stack, 4))];
@@ -29,12 +29,18 @@ export const limitedTokens: Attack = {
       }
     });
     const slowestMs = Math.max(...made.map(({ ms }) => ms));
+    const times = {
+      promised: `in at most ${madeWithinMs} ms`,
+      seen: `at most ${slowestMs.toFixed(0)} ms`,
+      held: slowestMs <= madeWithinMs,
+    };
     return [
       {
-        promised: `each token is created within ${madeWithinMs} ms`,
-        seen: `${tally(made.map(({ status }) => status))}; at most ${slowestMs.toFixed(0)} ms`,
-        held: made.every(({ status }) => status === 200) && slowestMs <= madeWithinMs,
+        promised: "each token is created",
+        seen: tally(made.map(({ status }) => status)),
+        held: made.every(({ status }) => status === 200),
       },
+      ...(strength === "full" ? [times] : []),
       judgeHonest(answers, "every search is answered, including those of this organization"),
     ];
   },

@@ -27,6 +27,7 @@ const pairs: Record<Strength, number> = { quick: 12, full: 20 };
 export const untakenPairs: Attack = {
   name: "untaken-pairs",
   tried: `pairs of equal searches of depth ${pages * 10}, each behind a file that fills the socket buffers, reset once both are charged, with a budget of ${unpaidCalls} unpaid calls an hour`,
+  sharesStack: true,
   run: async (stack, strength) => {
     const { service, provider } = stack;
     provider.otherwise = delayed(pageMs, largestAnswer);
