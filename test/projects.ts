@@ -30,6 +30,7 @@ const slow: Record<string, string> = {
   "test/compose-secrets.test.ts": "runs the script that writes them",
   "test/images.test.ts": "runs the commands of the image's build",
   "test/shared/tracing/tracing.test.ts": "waits until exports are given up",
+  "test/tidy/loading.test.ts": "loads every file of the product",
   "test/upgrading.test.ts": "runs the script of an upgrade in each case",
   "test/worker/providers/policies/http.test.ts": "opens many connections",
 };
