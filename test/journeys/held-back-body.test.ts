@@ -7,7 +7,7 @@ import { Service } from "../harness/processes/service.ts";
 
 /** Callers that hold the body of a search back: for the providers' time, or until after their token was revoked. */
 
-const deadlineMs = 4_000;
+const deadlineMs = 8_000;
 const revokedWithinMs = 2_000;
 const environment = { SEARCH_DEADLINE_MS: String(deadlineMs), COMPAT_DOORS: "serper" };
 const service = await Service.start({ environment });
