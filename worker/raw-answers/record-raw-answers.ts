@@ -150,7 +150,8 @@ function encodedForms(character: string): string {
   const digits = code.toString(16).padStart(2, "0");
   const literal = `\\x${digits}`;
   const hex = digits.replace(/[a-f]/, (digit) => `[${digit}${digit.toUpperCase()}]`);
-  const named = namedEntities[character] ?? literal;
-  // A JSON text within a JSON text has several backslashes. Any number of them would take quadratic time.
-  return `(?:${literal}|\\\\{1,16}(?:${literal}|u00${hex}|x${hex})|%${hex}|&#0*${code};|&#[xX]0*${hex};|${named})`;
+  const named = character in namedEntities ? `|${namedEntities[character]}` : "";
+  // A JSON text within a JSON text has several backslashes. Any number of them would take quadratic time. Two forms that match the
+  // same text would take exponential time, where a text has the beginning of a secret.
+  return `(?:${literal}|\\\\{1,16}(?:${literal}|u00${hex}|x${hex})|%${hex}|&#0*${code};|&#[xX]0*${hex};${named})`;
 }

@@ -58,6 +58,12 @@ test("a long run of backslashes is searched in linear time", () => {
   expect(openSecretRemoval(engineConfig({ SERPER_API_KEY: key }))(text)).toBe(text);
 });
 
+test("a text with all of a secret but its end is searched in linear time", () => {
+  const secret = "0123456789abcdef".repeat(4);
+  const text = `${secret.slice(0, -1)}… `.repeat(1_000);
+  expect(openSecretRemoval(engineConfig({ SERPER_API_KEY: secret }))(text)).toBe(text);
+});
+
 test("without credentials, and around them, a text stays as it is", () => {
   const text = `{"title":"Garden pump \\u00e4 100%","link":"https:\\/\\/pumps.example\\/?a=1&amp;b=2"}`;
   expect(openSecretRemoval(engineConfig({}))(text)).toBe(text);
