@@ -28,6 +28,7 @@ const slow: Record<string, string> = {
   "test/clients/python-package.test.ts": "builds a wheel and installs it",
   "test/clients/typescript-package.test.ts": "builds an npm package and installs it",
   "test/compose-secrets.test.ts": "runs the script that writes them",
+  "test/faults/mutants/mutants.test.ts": "reads the whole product, and plants every bug",
   "test/images.test.ts": "runs the commands of the image's build",
   "test/shared/tracing/tracing.test.ts": "waits until exports are given up",
   "test/tidy/loading.test.ts": "loads every file of the product",
