@@ -10,7 +10,7 @@ import { z } from "zod";
 import { digestOf } from "../deploy/pin-images.ts";
 import { NameTable } from "../shared/gazetteer/name-table.ts";
 import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
-import { containerNodeOptions, imageNodeOptions } from "./harness/processes/container-heap.ts";
+import { containerEnvironment, imageEnvironment } from "./harness/processes/container-heap.ts";
 import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
 
 /** What is in the container image, and `npm run images:pin`, with a registry that answers as real ones do. */
@@ -44,12 +44,15 @@ test("the image has Node without npm, packages without tools, and no tests", () 
   expect(sent).toEqual(["!package.json", "!package-lock.json", "!api", "!worker", "!commands", "!shared"]);
 });
 
+const { NODE_OPTIONS: nodeOptions, ...malloc } = imageEnvironment;
+const threshold = Object.entries(malloc).flat().join("=");
+
 test("the image sets the size of Node's space for young objects and its helper threads, and tests can give a process the heap of its container", async () => {
-  expect(lastStage).toContain(`\nENV NODE_OPTIONS="${imageNodeOptions}"\n`);
+  expect(lastStage).toContain(`\nENV NODE_OPTIONS="${nodeOptions}"\n`);
+  expect(lastStage).toContain(`\nENV ${threshold}\n`);
   expect(/^x-serpmill:.*?^ {2}mem_limit: (\w+)$/ms.exec(readSource("docker-compose.yml"))?.[1]).toBe("512m");
-  const env = { NODE_OPTIONS: containerNodeOptions };
   const print = ["--print", "v8.getHeapStatistics().heap_size_limit / 2 ** 20"];
-  const { stdout } = await promisify(execFile)(process.execPath, print, { env });
+  const { stdout } = await promisify(execFile)(process.execPath, print, { env: containerEnvironment });
   // Old objects, and three spaces for young ones.
   expect(Number(stdout)).toBe(256 + 3 * 32);
 });
@@ -85,9 +88,13 @@ test("npm scripts that start a program keep its compiled code for the next start
 
 test("outside of a container npm scripts and units give API and worker the options of the image, the scripts also its heap", () => {
   for (const script of ["api", "worker"])
-    expect(scripts[script]).toContain(`NODE_OPTIONS="${containerNodeOptions} $NODE_OPTIONS" exec node`);
+    expect(scripts[script]).toContain(
+      `${threshold} NODE_OPTIONS="${containerEnvironment.NODE_OPTIONS} $NODE_OPTIONS" exec node`,
+    );
   for (const unit of ["api", "worker"])
-    expect(readSource(`deploy/systemd/serpmill-${unit}@.service`)).toContain(` "NODE_OPTIONS=${imageNodeOptions}" `);
+    expect(readSource(`deploy/systemd/serpmill-${unit}@.service`)).toContain(
+      ` ${threshold} "NODE_OPTIONS=${nodeOptions}" `,
+    );
 });
 
 describe("images:pin", () => {

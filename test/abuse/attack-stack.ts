@@ -2,7 +2,7 @@ import { startRedis } from "../../local/redis.ts";
 import { Callers } from "../faults/scenarios/callers.ts";
 import { type ScenarioServers, useAndClose } from "../faults/scenarios/scenario-stack.ts";
 import type { Say } from "../faults/report.ts";
-import { containerNodeOptions } from "../harness/processes/container-heap.ts";
+import { containerEnvironment } from "../harness/processes/container-heap.ts";
 import { type Api, Service } from "../harness/processes/service.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { type SerperStub, startSerperStub } from "../harness/stubs/serper-stub.ts";
@@ -45,7 +45,7 @@ export class AttackStack {
       StripeStub.start(),
     ]);
     const environment = {
-      NODE_OPTIONS: containerNodeOptions,
+      ...containerEnvironment,
       ...provider.settings,
       ...(payments && stripe.environment),
       ...settings,

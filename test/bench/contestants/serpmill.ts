@@ -3,7 +3,7 @@ import { setPlan } from "../../../shared/credits/plans.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
 import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
-import { containerNodeOptions } from "../../harness/processes/container-heap.ts";
+import { containerEnvironment } from "../../harness/processes/container-heap.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { loadResultSchema } from "../load/load.ts";
@@ -50,7 +50,7 @@ export async function openSerpmill(parts: SerpmillParts): Promise<Contestant & {
       ...collector,
       ...provider?.settings,
       ...(provider && !stage.hasDefaultLimits && wideLimits),
-      ...(stage.isContainer && { NODE_OPTIONS: containerNodeOptions }),
+      ...(stage.isContainer && containerEnvironment),
     },
     servers: { database: await freshDatabaseIn(postgres.url), redis },
   });

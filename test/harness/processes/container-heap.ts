@@ -1,8 +1,14 @@
-/** The `NODE_OPTIONS` of the image, in the `Dockerfile`. */
-export const imageNodeOptions = "--max-semi-space-size=32 --v8-pool-size=0";
+/** What the image sets for the memory of its processes, in the `Dockerfile`. */
+export const imageEnvironment = {
+  NODE_OPTIONS: "--max-semi-space-size=32 --v8-pool-size=0",
+  MALLOC_MMAP_THRESHOLD_: "1048576",
+};
 
 /**
- * `NODE_OPTIONS` for the heap that a process has in a container of docker compose: those of the image, and for old objects
- * half of `mem_limit: 512m`, as Node chooses there.
+ * The same with the heap that a process has in a container of docker compose: for old objects half of `mem_limit: 512m`, as Node
+ * chooses there.
  */
-export const containerNodeOptions = `${imageNodeOptions} --max-old-space-size=256`;
+export const containerEnvironment = {
+  ...imageEnvironment,
+  NODE_OPTIONS: `${imageEnvironment.NODE_OPTIONS} --max-old-space-size=256`,
+};
