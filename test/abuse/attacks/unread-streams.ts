@@ -3,7 +3,7 @@ import { tally } from "../../faults/scenarios/statistics.ts";
 import { becomes } from "../../harness/assertions/eventually.ts";
 import { Exposition } from "../../harness/assertions/metrics.ts";
 import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
-import type { Attack, Finding, Strength } from "../attack.ts";
+import type { Attack, Finding } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
 import { Connection } from "../../harness/clients/connection.ts";
 import { lengthenLedger } from "../long-ledger.ts";
@@ -22,18 +22,14 @@ const grownBytesMax = 250 * 1_048_576;
 // An export ends after a minute even if its caller does not read it.
 const endedMsMax = 90_000;
 const organizations = 25;
-/** What an export has, and how long all stay unread. */
-const sizes: Record<Strength, { entries: number; unreadMs: number }> = {
-  quick: { entries: 2_000, unreadMs: 1_000 },
-  full: { entries: 30_000, unreadMs: 10_000 },
-};
+const entries = 30_000;
+const unreadMs = 10_000;
 
 /** Pages request exports and live updates and read neither. */
 export const unreadStreams: Attack = {
   name: "unread-streams",
-  tried: `long exports and ${streamsOfSession} streams of live updates each by ${organizations} organizations, unread`,
-  run: async (stack, strength) => {
-    const { entries, unreadMs } = sizes[strength];
+  tried: `exports of 9 MB and ${streamsOfSession} streams of live updates each by ${organizations} organizations, unread`,
+  run: async (stack) => {
     const attackers = await honestOrganizations(stack, organizations);
     for (const attacker of attackers) await lengthenLedger(stack.service, attacker, { entries, idPrefix });
     const visitors: PageVisitor[] = [];
