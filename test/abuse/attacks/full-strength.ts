@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startGuardedProcess } from "../../../local/guarded-process.ts";
 import type { CallerAnswer } from "../../faults/scenarios/callers.ts";
 import { quantile } from "../../faults/scenarios/statistics.ts";
+import { summed } from "../../harness/assertions/metrics.ts";
 import { delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Attack, Finding, Strength } from "../attack.ts";
 import type { AttackStack } from "../attack-stack.ts";
@@ -19,6 +20,8 @@ const p99TimesMax = 3;
 const grownBytesMax = 250 * 1_048_576;
 // At first the attacker's process starts, and the API loads code that no request has needed before.
 const startsMs = 3_000;
+// Only the attacker guesses tokens.
+const guesses = 'token_lookups_total{lane="new",outcome="invalid"}';
 const warmUpMs = 2_000;
 const sizes: Record<Strength, { quietMs: number; attackedMs: number }> = {
   quick: { quietMs: 0, attackedMs: 3_000 },
@@ -41,6 +44,7 @@ export const fullStrength: Attack = {
     const memory = await followMemory(stack);
     const attacked = await honestBeside(stack, load, async () => {
       const stop = await startAttacker({ url: stack.apiUrl, rich: rich.token, poor: poor.token });
+      await service.until(async () => (await summed(service.apis, guesses)) > 0);
       await sleep(attackedMs);
       stack.say(`the attacker's requests: ${await stop()}`);
     });
