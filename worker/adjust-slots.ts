@@ -1,19 +1,20 @@
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
+import type { Redis } from "ioredis";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { readWaitingWithinShare } from "../shared/queue/backlog.ts";
+import { queueKeys, scorePerTurn } from "../shared/queue/search-queue.ts";
+import { withinShareMax } from "../shared/queue/turns.ts";
+import { Script } from "../shared/redis/script.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
 import type { GoogleEngine } from "./engine/google-engine.ts";
 import type { JobLoop } from "./job-loop.ts";
 
 const shareCheckMs = 25;
-// Searches within shares are about as many as slots, and more only when many organizations start at once. Even then an
-// organization's only search is taken.
-const withinSharesPerSlotMax = 2;
-const concurrencyPerSlotMax = 3;
+const beyondShareFrom = (withinShareMax + 1) * scorePerTurn;
+const listWithinSharesScript = new Script("listWithinShares", new URL("list-within-shares.lua", import.meta.url));
 
 interface Measured {
   jobs: JobLoop;
@@ -26,8 +27,8 @@ interface Measured {
 
 /**
  * Measures the load of this worker four times a second, and sets how many searches it runs at once. While all slots are taken,
- * it takes searches within their organizations' shares on top. Otherwise these would wait for a search to end that may itself
- * wait behind the calls of a large organization.
+ * it takes searches within their organizations' shares on top, and no others. Otherwise these would wait for a search to end that
+ * may itself wait behind the calls of a large organization.
  */
 export function adjustSlots(
   context: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
@@ -62,29 +63,29 @@ export function adjustSlots(
   takeOnTop(context, controller, jobs);
 }
 
-/** From the moment at which all slots are taken until one is free. */
+/**
+ * From the moment at which all slots are taken until one is free. So many on top as the fewest slots that this worker may have are
+ * for any search within shares, and as many again for the only search of an organization, which goes first. Slots may become fewer
+ * while their searches run, and these must not take the room of an organization's only search.
+ */
 function takeOnTop(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   controller: ConcurrencyController,
   jobs: JobLoop,
 ): void {
-  const warn = throttledWarning(log, "the searches within shares were not counted");
+  const { slotsMin } = controller;
+  const warn = throttledWarning(log, "the searches within shares were not taken");
   let timer: NodeJS.Timeout | undefined;
   const look = async () => {
-    const { slots } = controller;
-    const { running } = jobs;
-    if (running < slots) {
+    if (jobs.running < controller.slots) {
       timer = undefined;
-      jobs.setConcurrency(slots);
       return;
     }
     try {
-      const { withinShare, only } = await readWaitingWithinShare(redis);
-      const onTop = Math.max(
-        Math.min(withinShare, slots * withinSharesPerSlotMax - running),
-        Math.min(only, slots * concurrencyPerSlotMax - running),
-      );
-      jobs.setConcurrency(onTop > 0 ? running + onTop : slots);
+      const running = jobs.runningOnTop;
+      const listed = await listWithinShares(redis, slotsMin - running);
+      const jobsMax = Math.min(listed, 2 * slotsMin - running);
+      if (jobsMax > 0) await jobs.takeOnTop(jobsMax);
     } catch (error) {
       metrics.backgroundErrors.inc({ where: "shares" });
       warn(error);
@@ -98,6 +99,15 @@ function takeOnTop(
     clearTimeout(timer);
     timer = undefined;
   });
+}
+
+/**
+ * Has the next searches within shares wait before all turns, where the only searches of organizations wait, until so many wait there.
+ * @returns how many wait there. @throws if Redis does not answer.
+ */
+async function listWithinShares(redis: Redis, listedMax: number): Promise<number> {
+  const { waiting, waitingByTurn } = queueKeys;
+  return Number(await listWithinSharesScript.run(redis, [waiting, waitingByTurn], [beyondShareFrom, listedMax]));
 }
 
 function heapShare(): number {

@@ -56,6 +56,11 @@ export class ConcurrencyController {
     this.#slotsCeiling = this.#min;
   }
 
+  /** The fewest slots. */
+  get slotsMin(): number {
+    return this.#min;
+  }
+
   /** Searches that may run at once. */
   get slots(): number {
     return this.#slots;

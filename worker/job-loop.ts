@@ -46,6 +46,8 @@ interface JobHandlers {
 
 // BullMQ sets a marker with every job that it takes, which would wake each idle worker for no job.
 const unreadMarker = `${queueKeys.marker}-unread`;
+// Where BullMQ looks for jobs that wait by their turn and finds none. It then deletes the counter of their scores.
+const noTurns = { prioritized: `${queueKeys.waitingByTurn}-none`, pc: `${queueKeys.waitingByTurn}-none-counter` };
 
 /** BullMQ's worker without its loop: it has no connection for that loop to block on, and wakes no other worker. */
 class ManualWorker extends Worker {
@@ -54,10 +56,10 @@ class ManualWorker extends Worker {
     this.backend.keys["marker"] = unreadMarker;
   }
 
-  /** BullMQ's commands on another connection. */
-  backendOn(connection: Redis): IQueueBackend {
+  /** BullMQ's commands on another connection. @param keys where it looks for jobs instead. */
+  backendOn(connection: Redis, keys: Record<string, string> = {}): IQueueBackend {
     const backend = this.backendFactory(this.name, { ...this.opts, connection }, { withBlockingConnection: false });
-    backend.keys["marker"] = unreadMarker;
+    Object.assign(backend.keys, { marker: unreadMarker, ...keys });
     backend.on("error", (error: Error) => this.emit("error", error));
     return backend;
   }
@@ -77,11 +79,14 @@ class ManualWorker extends Worker {
 
 const wakeOthersScript = Script.endingWork("wakeOthers", new URL("wake-others.lua", import.meta.url));
 
-interface EndedJob {
+interface RunningJob {
   job: Job;
   token: string;
-  failure: Error | undefined;
+  /** Whether it was taken although no slot was free. */
+  isOnTop: boolean;
 }
+
+type EndedJob = Pick<RunningJob, "job" | "token"> & { failure: Error | undefined };
 
 export class JobLoop {
   readonly #worker: ManualWorker;
@@ -91,9 +96,10 @@ export class JobLoop {
   /** On which the worker takes jobs and waits for them. */
   readonly #takes: Redis;
   readonly #taking: IQueueBackend;
+  readonly #takingOnTop: IQueueBackend;
   readonly #handlers: JobHandlers;
   readonly #warn: (error: unknown) => void;
-  readonly #running = new InFlightEntries<{ job: Job; token: string }>();
+  readonly #running = new InFlightEntries<RunningJob>();
   readonly #ended: EndedJob[] = [];
   readonly #idle = Promise.withResolvers<void>();
   #concurrency: number;
@@ -146,6 +152,7 @@ export class JobLoop {
       ...keepJobs,
     });
     this.#taking = this.#worker.backendOn(this.#takes);
+    this.#takingOnTop = this.#worker.backendOn(this.#commands, noTurns);
     this.#worker.on("error", this.#warn);
     this.#worker.on("stalled", () => this.#look());
   }
@@ -153,6 +160,12 @@ export class JobLoop {
   /** Searches that run. */
   get running(): number {
     return this.#running.size;
+  }
+
+  /** Searches that run beyond the slots because {@link takeOnTop} took them. */
+  get runningOnTop(): number {
+    const taken = this.#running.values().filter(({ isOnTop }) => isOnTop).length;
+    return Math.max(0, Math.min(taken, this.#running.size - this.#concurrency));
   }
 
   /** The most searches that ran at once since it was asked last. */
@@ -213,10 +226,24 @@ export class JobLoop {
     this.#act();
   }
 
+  /**
+   * Takes up to so many jobs of those that wait before all turns, although no slot is free.
+   * @throws if Redis does not answer, after it has started those that were taken.
+   */
+  async takeOnTop(jobsMax: number): Promise<void> {
+    if (!this.#takesJobs) return;
+    this.#expected += jobsMax;
+    const asked = Array.from({ length: jobsMax }, () => this.#takeJob(this.#takingOnTop, { isOnTop: true }));
+    const replies = await Promise.allSettled(asked);
+    this.#expected -= jobsMax;
+    this.#resolveIfIdle();
+    throwFirst(replies);
+  }
+
   /** Takes jobs until {@link stop}. @throws if Redis refuses what BullMQ asks at first, as to a user who may not run INFO. */
   async start(): Promise<void> {
     await this.#worker.waitUntilReady();
-    await this.#taking.waitUntilReady();
+    await Promise.all([this.#taking.waitUntilReady(), this.#takingOnTop.waitUntilReady()]);
     await this.#worker.startStalledCheckTimer();
     this.#worker.locks.start();
     this.#act();
@@ -246,7 +273,7 @@ export class JobLoop {
       this.#idle.resolve();
   }
 
-  async #handBack({ job, token }: { job: Job; token: string }): Promise<void> {
+  async #handBack({ job, token }: RunningJob): Promise<void> {
     this.#running.delete(job.id ?? "");
     await job.moveToWait(token);
     await this.#wakeOne();
@@ -301,7 +328,7 @@ export class JobLoop {
     stream.cork();
     const asked: Promise<unknown>[] = ended.map((end, at) => this.#endJob(end, { takesNext: at < jobsMax }));
     // An end that takes the next job costs Redis less than an end and a take.
-    for (let at = ended.length; at < jobsMax; at += 1) asked.push(this.#takeJob());
+    for (let at = ended.length; at < jobsMax; at += 1) asked.push(this.#takeJob(this.#taking));
     if (jobsMax > 0) asked.push(this.#countWaiting());
     const replied = Promise.allSettled(asked);
     setImmediate(() => {
@@ -311,7 +338,7 @@ export class JobLoop {
     const replies = await replied;
     this.#expected -= jobsMax;
     this.#resolveIfIdle();
-    for (const reply of replies) if (reply.status === "rejected") throw reply.reason;
+    throwFirst(replies);
   }
 
   async #countWaiting(): Promise<void> {
@@ -331,11 +358,11 @@ export class JobLoop {
     }
   }
 
-  async #takeJob(): Promise<void> {
+  async #takeJob(from: IQueueBackend, { isOnTop = false } = {}): Promise<void> {
     this.#asked += 1;
     const token = `${this.#worker.id}:${this.#asked}`;
-    const job = await this.#worker.jobIn(await this.#taking.moveToActive(token, this.#worker.opts.name), token);
-    if (job) void this.#run(job, token);
+    const job = await this.#worker.jobIn(await from.moveToActive(token, this.#worker.opts.name), token);
+    if (job) void this.#run({ job, token, isOnTop });
   }
 
   /** Ends a job. @param exchanged absent for one that is ended on its own. */
@@ -354,13 +381,13 @@ export class JobLoop {
   async #endAndTake(job: Job, token: string, takesNext: boolean): Promise<void> {
     const { result } = await this.#taking.moveToCompleted(job, "", keepJobs.removeOnComplete, token, takesNext);
     const taken = await this.#worker.jobIn(result, token);
-    if (taken) void this.#run(taken, token);
+    if (taken) void this.#run({ job: taken, token, isOnTop: false });
   }
 
   /** Never rejects. */
-  async #run(job: Job, token: string): Promise<void> {
+  async #run(running: RunningJob): Promise<void> {
+    const { job, token } = running;
     const id = job.id ?? "";
-    const running = { job, token };
     this.#running.set(id, running);
     this.#taken += 1;
     this.#peak = Math.max(this.#peak, this.#running.size);
@@ -371,7 +398,7 @@ export class JobLoop {
     this.#running.delete(id);
     this.#worker.locks.untrackJob(id);
     if (failure) void this.#handlers.failed(failure, job.id, searchJob.safeParse(job.data).data);
-    this.#ended.push({ ...running, failure });
+    this.#ended.push({ job, token, failure });
     this.#act();
   }
 
@@ -385,4 +412,8 @@ export class JobLoop {
       return error instanceof Error ? error : new Error(String(error));
     }
   }
+}
+
+function throwFirst(replies: readonly PromiseSettledResult<unknown>[]): void {
+  for (const reply of replies) if (reply.status === "rejected") throw reply.reason;
 }

@@ -30,18 +30,6 @@ export async function readBacklog(redis: Redis): Promise<Backlog> {
 }
 
 /**
- * Reads how many searches wait although they are within the shares of their organizations, and how many of these are the only
- * one of theirs. @throws if Redis does not answer.
- */
-export async function readWaitingWithinShare(redis: Redis): Promise<{ withinShare: number; only: number }> {
-  const [only, others] = await Promise.all([
-    redis.llen(queueKeys.waiting),
-    redis.zcount(queueKeys.waitingByTurn, "-inf", beyondShareFrom - 1),
-  ]);
-  return { withinShare: only + others, only };
-}
-
-/**
  * How long the oldest waiting search has waited, of the next thousand; 0 if none waits. @param nowMs by Redis' clock.
  */
 export async function readOldestWaitMs(redis: Redis, nowMs: number): Promise<number> {

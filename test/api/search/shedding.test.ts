@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { openOrganizationsKey } from "../../../shared/credits/redis-keys.ts";
-import { readBacklog, readOldestWaitMs, readWaitingWithinShare } from "../../../shared/queue/backlog.ts";
+import { readBacklog, readOldestWaitMs } from "../../../shared/queue/backlog.ts";
 import { withinShareMax } from "../../../shared/queue/turns.ts";
 import { queueKeys, scorePerTurn } from "../../../shared/queue/search-queue.ts";
 import { removeHeartbeat, type WorkerCapacity, writeHeartbeat } from "../../../shared/queue/worker-heartbeats.ts";
@@ -151,7 +151,6 @@ test("searches with a turn count in the queue, and turns beyond shares go on fro
   await redis.zadd(queueKeys.waitingByTurn, 4 * scorePerTurn + 1, "req_b", turn * scorePerTurn + 2, "req_a");
   await enqueue(1);
   expect(await readBacklog(redis)).toEqual({ waiting: 3, running: 0, turn });
-  expect(await readWaitingWithinShare(redis)).toEqual({ withinShare: 2, only: 1 });
   const nowMs = Date.now();
   for (const id of ["req_0", "req_b"]) await redis.hset(queueKeys.job(id), "timestamp", nowMs);
   await redis.hset(queueKeys.job("req_0"), "timestamp", nowMs - 1_000);

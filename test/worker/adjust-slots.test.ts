@@ -1,0 +1,90 @@
+import { expect, onTestFinished, test } from "vitest";
+import { Shutdown } from "../../shared/concurrency/shutdown.ts";
+import { newId } from "../../shared/ids.ts";
+import { openLog } from "../../shared/log.ts";
+import { openMetrics } from "../../shared/metrics.ts";
+import { createQueue, queueKeys } from "../../shared/queue/search-queue.ts";
+import { withinShareMax } from "../../shared/queue/turns.ts";
+import { RedisConnections } from "../../shared/redis/connections.ts";
+import { adjustSlots } from "../../worker/adjust-slots.ts";
+import { ConcurrencyController } from "../../worker/concurrency-controller.ts";
+import { JobLoop } from "../../worker/job-loop.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
+import { searchJob } from "../harness/fixtures/queries.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
+
+const log = openLog({ name: "test", level: "silent" });
+const beyondShare = withinShareMax + 1;
+
+/** Workers whose searches end with the test, and a queue to them. */
+async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst: number; slots: number }) {
+  const { redis, server, close } = await openFreshRedis();
+  const shutdown = new Shutdown();
+  const connections = new RedisConnections({ url: server.url, log, shutdown });
+  const queue = createQueue(redis);
+  const ended = Promise.withResolvers<void>();
+  const started: string[] = [];
+  const metrics = openMetrics();
+  const loops: JobLoop[] = [];
+  onTestFinished(async () => {
+    ended.resolve();
+    await Promise.all(loops.map((loop) => loop.stop()));
+    await queue.close();
+    await shutdown.run(log);
+    await close();
+  });
+  const enqueue = async (searches: number, turn: number) => {
+    const ids = Array.from({ length: searches }, () => newId("req"));
+    for (const requestId of ids)
+      await queue.add("search", searchJob({ requestId }), { jobId: requestId, ...(turn > 0 && { priority: turn }) });
+    return ids;
+  };
+  await enqueue(count * runsAtFirst, beyondShare);
+  for (let workers = 1; workers <= count; workers += 1) {
+    const run = ({ requestId }: { requestId: string }) => {
+      started.push(requestId);
+      return ended.promise;
+    };
+    const handlers = { run, failed: () => ended.promise };
+    const parts = { connections, redis, metrics, log };
+    const loop = new JobLoop(parts, handlers, { workerId: `worker ${workers}`, concurrency: runsAtFirst });
+    loops.push(loop);
+    await loop.start();
+    await eventually(async () => started.length === workers * runsAtFirst);
+    const google = { callsWaiting: () => 1, callsMax: () => 1 };
+    const measured = { jobs: loop, average: { runMs: 1_000 }, google, changed: async () => undefined };
+    adjustSlots({ redis, metrics, log, shutdown }, new ConcurrencyController(slots), measured);
+    loop.setConcurrency(slots);
+  }
+  return { redis, loops, started, enqueue };
+}
+
+test("workers with all slots taken take an organization's only search and no search beyond shares, however many searches run", async () => {
+  const { redis, started, enqueue } = await openWorkers(2, { runsAtFirst: 5, slots: 1 });
+  await enqueue(3, beyondShare);
+  for (let organizations = 0; organizations < 2; organizations += 1) {
+    const [only = ""] = await enqueue(1, 0);
+    await eventually(async () => started.includes(only));
+  }
+  expect(started).toHaveLength(10 + 2);
+  expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(3);
+});
+
+test("a worker that takes more on top than still wait takes none by its turn, and leaves the order of those as it is", async () => {
+  const { redis, loops, started, enqueue } = await openWorkers(1, { runsAtFirst: 1, slots: 1 });
+  const earlier = await enqueue(2, beyondShare);
+  await loops[0]?.takeOnTop(3);
+  expect(started).toHaveLength(1);
+  const later = await enqueue(1, beyondShare);
+  expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual([...earlier, ...later]);
+});
+
+test("a worker takes as many searches within shares on top as it has slots at least, and then still only searches", async () => {
+  const { redis, started, enqueue } = await openWorkers(1, { runsAtFirst: 2, slots: 2 });
+  const within = await enqueue(3, 1);
+  await eventually(async () => within.slice(0, 2).every((id) => started.includes(id)));
+  const [only = ""] = await enqueue(1, 0);
+  await eventually(async () => started.includes(only));
+  expect(started).not.toContain(within[2]);
+  expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(1);
+});
