@@ -14,6 +14,7 @@ import type { SearchJob } from "../shared/queue/search-job.ts";
 import type { SearchLog } from "../shared/search-log/search-log.ts";
 import type { Spans } from "../shared/tracing/spans.ts";
 import type { DisconnectedSearches } from "./disconnected-searches.ts";
+import type { OpenSearchCounts } from "./open-searches.ts";
 import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
@@ -38,6 +39,7 @@ type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics" | "t
   engine: Engine;
   settlement: Settlement;
   disconnectedSearches: DisconnectedSearches;
+  openSearchCounts: OpenSearchCounts;
   /** Absent unless raw answers are kept. */
   rawAnswers?: RawAnswers | undefined;
   /** Absent unless the operator allows answers to be kept. */
@@ -201,11 +203,12 @@ async function ask(
   const beganAtMs = performance.now();
   const kept = await findKept(context, job, leftMs);
   if (kept) return kept;
-  const { query, enqueuedAtMs, organizationId, openSearches } = job;
-  const claim = { organizationId, openSearches };
   const remainingMs = leftMs - (performance.now() - beganAtMs);
-  if (remainingMs > 0) return context.engine.search({ query, remainingMs, enqueuedAtMs, claim, ...options });
-  return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
+  if (remainingMs <= 0) return { ok: false, code: "engine_timeout", details: {}, trace: notSearched, from: "provider" };
+  const { query, enqueuedAtMs } = job;
+  const claim = context.openSearchCounts.begin(job);
+  const answer = context.engine.search({ query, remainingMs, enqueuedAtMs, claim, ...options });
+  return answer.finally(() => context.openSearchCounts.end(job));
 }
 
 /**

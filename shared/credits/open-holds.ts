@@ -29,6 +29,15 @@ export async function whichHoldsExist(
   return new Set(searches.filter((_, at) => replies[at] === 1).map(({ requestId }) => requestId));
 }
 
+/** Counts the open holds of each of these organizations, in one round trip. @throws if Redis does not answer. */
+export async function countOpenHolds(redis: Redis, organizationIds: readonly string[]): Promise<number[]> {
+  if (organizationIds.length === 0) return [];
+  const pipeline = redis.pipeline();
+  for (const organizationId of organizationIds) pipeline.hlen(keysOf(organizationId).holds);
+  // One field is the sum of what they hold.
+  return (await execPipeline(pipeline)).map((fields) => Math.max(0, Number(fields) - 1));
+}
+
 /** Lists the open holds of an organization that hold mils. There are at most as many as its plan allows in flight. */
 export async function listHoldsWithMils(
   redis: Redis,

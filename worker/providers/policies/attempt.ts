@@ -16,7 +16,7 @@ export type CallOptions = {
   spans?: Spans | undefined;
 };
 
-/** The organization of a search, and how many searches it had open when this one was admitted. */
+/** An organization, and how many searches it has open, which may change while its calls wait. */
 export type SlotClaim = { organizationId: string; openSearches: number };
 
 /** Gives a call that waits for a slot a place for an organization, or takes it away. */

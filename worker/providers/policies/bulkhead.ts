@@ -153,8 +153,8 @@ type Client = {
   /** In the order that they get slots. */
   waiting: WaitingCall[];
   running: SlotClaim[];
-  /** The most open searches that any of these calls reported. */
-  openSearches: number;
+  /** The claim with the most open searches of these calls. */
+  claim: SlotClaim;
   /** The calls that it received, on a scale on which organizations that always wait stay level. */
   served: number;
 };
@@ -222,29 +222,29 @@ export class SlotTurns {
     this.#forget(claim, client);
   }
 
-  #clientOf({ organizationId, openSearches }: SlotClaim): Client {
-    let client = this.#clients.get(organizationId);
+  #clientOf(claim: SlotClaim): Client {
+    let client = this.#clients.get(claim.organizationId);
     if (!client) {
-      client = { waiting: [], running: [], openSearches, served: this.#level };
-      this.#clients.set(organizationId, client);
+      client = { waiting: [], running: [], claim, served: this.#level };
+      this.#clients.set(claim.organizationId, client);
     }
-    client.openSearches = Math.max(client.openSearches, openSearches);
+    client.claim = mostOf(client.claim, claim);
     return client;
   }
 
-  /** Forgets what a call reported that has left, and with its last call the organization. */
-  #forget({ organizationId, openSearches }: SlotClaim, client: Client): void {
+  /** Forgets the claim of a call that has left, and with its last call the organization. */
+  #forget(claim: SlotClaim, client: Client): void {
     const { waiting, running } = client;
-    if (running.length === 0 && waiting.length === 0) this.#clients.delete(organizationId);
-    else if (openSearches === client.openSearches)
-      client.openSearches = Math.max(
-        ...[...waiting.map(({ claim }) => claim), ...running].map((claim) => claim.openSearches),
-      );
+    if (running.length === 0 && waiting.length === 0) this.#clients.delete(claim.organizationId);
+    else if (claim === client.claim && !running.includes(claim) && !waiting.some((call) => call.claim === claim))
+      client.claim = [...waiting.map((call) => call.claim), ...running].reduce(mostOf);
   }
 }
 
-const hasFewer = (one: Client, other: Client) =>
-  one.openSearches < other.openSearches || (one.openSearches === other.openSearches && one.served < other.served);
+const mostOf = (one: SlotClaim, other: SlotClaim) => (other.openSearches > one.openSearches ? other : one);
+
+const hasFewer = ({ claim: one, served }: Client, { claim: other, served: otherServed }: Client) =>
+  one.openSearches < other.openSearches || (one.openSearches === other.openSearches && served < otherServed);
 
 const gotFewer = (one: Client, other: Client) =>
-  one.served < other.served || (one.served === other.served && one.openSearches < other.openSearches);
+  one.served < other.served || (one.served === other.served && one.claim.openSearches < other.claim.openSearches);

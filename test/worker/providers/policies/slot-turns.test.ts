@@ -58,6 +58,16 @@ test("an organization with one search left has one, however many it had before",
   expect(turns.next()?.claim).toBe(one);
 });
 
+test("an organization that turns out to have more searches open while its calls wait goes behind one with fewer", () => {
+  const turns = new SlotTurns();
+  const start = () => undefined;
+  const [first, second] = ["first", "second"].map((organizationId) => ({ organizationId, openSearches: 1 }));
+  if (!first || !second) throw new Error("two claims");
+  for (const claim of [first, second]) turns.enter({ claim, deadlineAtMs: 0, start });
+  first.openSearches = 30;
+  expect(turns.next()?.claim).toBe(second);
+});
+
 test("an organization that waits again is owed nothing for the time before", () => {
   const turns = new SlotTurns();
   const claims = ["steady", "rare"].map((organizationId) => ({ organizationId, openSearches: 1 }));

@@ -1,0 +1,40 @@
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { keysOf } from "../../shared/credits/redis-keys.ts";
+import { OpenSearchCounts } from "../../worker/open-searches.ts";
+import { openFreshRedis } from "../harness/servers/open-redis.ts";
+
+const { redis, close } = await openFreshRedis();
+afterAll(close);
+beforeEach(() => redis.flushall());
+
+const hold = (organizationId: string, searches: number) =>
+  redis.hset(keysOf(organizationId).holds, {
+    held: searches * 5,
+    ...Object.fromEntries(Array.from({ length: searches }, (_, n) => [`req_${n}`, "5:"])),
+  });
+
+test("the first search of many is one of many as soon as the numbers are read, and the last one of them is alone again", async () => {
+  const counts = new OpenSearchCounts(redis);
+  const [many, one] = [
+    counts.begin({ organizationId: "org_many", openSearches: 1 }),
+    counts.begin({ organizationId: "org_one", openSearches: 1 }),
+  ];
+  await hold("org_many", 30);
+  await hold("org_one", 1);
+  await counts.refresh();
+  expect([many.openSearches, one.openSearches]).toEqual([30, 1]);
+  await redis.del(keysOf("org_many").holds);
+  await hold("org_many", 1);
+  await counts.refresh();
+  expect(many.openSearches).toBe(1);
+});
+
+test("all searches of an organization that run have one claim, until none of them runs", () => {
+  const counts = new OpenSearchCounts(redis);
+  const searches = [2, 7, 3].map((openSearches) => ({ organizationId: "org_one", openSearches }));
+  const claims = searches.map((search) => counts.begin(search));
+  expect(new Set(claims).size).toBe(1);
+  expect(claims[0]?.openSearches).toBe(7);
+  for (const search of searches) counts.end(search);
+  expect(counts.begin({ organizationId: "org_one", openSearches: 1 }).openSearches).toBe(1);
+});
