@@ -109,11 +109,11 @@ function partnersIn(text: string): Map<number, number> {
 }
 
 /**
- * The URL of a result as the engine gives it, without Google's redirect; "" if it is not http or https, or longer than
- * {@link textCharactersMax}: a part of it would lead elsewhere.
+ * The URL of a result as the engine gives it, without Google's redirect and tracking; "" if it is not http or https, or longer
+ * than {@link textCharactersMax}: a part of it would lead elsewhere.
  */
 export function plainUrl(text: string): string {
-  const url = text.length > textCharactersMax ? "" : checkedUrl(text.trim());
+  const url = text.length > textCharactersMax ? "" : withoutTracking(checkedUrl(text.trim()));
   return url.length > textCharactersMax ? "" : url;
 }
 
@@ -128,6 +128,16 @@ function checkedUrl(text: string): string {
   url.username = "";
   url.password = "";
   return url.href;
+}
+
+/** What Google's links to its own searches say of the page that they stand on. They find the same without it. */
+const trackingParameter = /(?<=[?&])(?:ei|iflsig|sa|sca_esv|sca_upv|sqi|sxsrf|usg|ved|vet)=[^&#]*&?/g;
+
+/** `/search?q=pump&sa=X&ved=2ah` → `/search?q=pump`, on Google's own hosts only. */
+function withoutTracking(url: string): string {
+  const [, host] = /^https?:\/\/([^/]+)\/search\?/i.exec(url) ?? [];
+  if (host === undefined || !isGoogleHost(host.toLowerCase())) return url;
+  return url.replace(trackingParameter, "").replace(/[?&](?=#|$)/, "");
 }
 
 /** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */

@@ -1,5 +1,6 @@
 import { decodeHTMLStrict } from "entities";
 import type { Page } from "../../../worker/providers/provider.ts";
+import { plainUrl } from "../../../worker/providers/sanitize.ts";
 import { isRaw } from "./raw.ts";
 
 /** A text, number or link of an answer that its page lacks. */
@@ -81,8 +82,8 @@ function bareText(text: string): string {
     .trim();
 }
 
-/** The link itself, and the targets of a redirect. */
+/** The link itself, also as results have it, and the targets of a redirect. */
 function linksWithin(url: string): string[] {
   const parameters = URL.parse(url, "https://www.google.com/")?.searchParams;
-  return [url, ...(parameters?.getAll("q") ?? []), ...(parameters?.getAll("url") ?? [])];
+  return [url, plainUrl(url) || url, ...(parameters?.getAll("q") ?? []), ...(parameters?.getAll("url") ?? [])];
 }

@@ -154,6 +154,23 @@ test.each([
 });
 
 test.each([
+  ["https://www.google.com/search?sca_esv=73&gl=us&q=pump&sa=X&ved=2ah", "https://www.google.com/search?gl=us&q=pump"],
+  ["https://google.de/search?ved=2ah&ei=a&q=a%26ved%3D1&ved=2#a", "https://google.de/search?q=a%26ved%3D1#a"],
+  ["HTTPS://WWW.GOOGLE.COM/search?q=pump&stick=H4&vet=1", "HTTPS://WWW.GOOGLE.COM/search?q=pump&stick=H4"],
+])("Google's link %j to another search is returned without tracking, as %j", (given, url) => {
+  expect(plainUrl(given)).toBe(url);
+});
+
+test.each([
+  "https://pumps.example/search?q=pump&sa=X&ved=2ah",
+  "https://google.com.pumps.example/search?q=pump&sa=X&ved=2ah",
+  "https://www.google.com/maps?q=pump&sa=X&ved=2ah",
+  "https://www.google.com/search?q=sa=X&quiver=2",
+])("the address %j of a page keeps its parameters", (given) => {
+  expect(plainUrl(given)).toBe(given);
+});
+
+test.each([
   "https://google.evil.com/url?q=https://bank.example/",
   "https://www.google.evil.example/url?q=https://bank.example/",
   "https://google.com.evil.example/url?q=https://bank.example/",
