@@ -97,29 +97,37 @@ export async function pauseUnanswered(
 }
 
 const paymentRow = rowOf({ organizationId: z.string(), paymentId: z.string(), mils: z.number() });
+/** A payment of a payer: an automatic one, or one that a person made, with the id of its PaymentIntent. */
+export type PayersPayment = z.infer<typeof paymentRow>;
+
+/** Finds the automatic top-up that made a payment at Stripe. */
+export async function findAutomaticPayment(
+  database: Database,
+  paymentIntentId: string,
+): Promise<PayersPayment | undefined> {
+  const { rows } = await database.query(
+    "select organization_id, id as payment_id, mils from auto_topup_payments where payment_intent_id = $1",
+    [paymentIntentId],
+  );
+  return rows[0] && paymentRow.parse(rows[0]);
+}
 
 /**
- * Pauses automatic top-ups because one of their payments was disputed. A payment pauses them once, however often Stripe sends its
+ * Pauses automatic top-ups because a payment of their payer was disputed. A payment pauses them once, however often Stripe sends its
  * event: the payer may have switched them on again since.
- * @returns whose payment it is, and whether this call paused them; undefined if no automatic top-up made it.
+ * @returns whether this call paused them.
  */
 export async function pauseDisputed(
   database: Database,
-  paymentIntentId: string,
+  { organizationId, ...payment }: PayersPayment,
   { topupUrl, ...by }: { actor: Actor; requestId: string; topupUrl: string },
-): Promise<{ organizationId: string; isPaused: boolean } | undefined> {
+): Promise<boolean> {
   return inTransaction(database, async (transaction) => {
-    const { rows } = await transaction.query(
-      "select organization_id, id as payment_id, mils from auto_topup_payments where payment_intent_id = $1",
-      [paymentIntentId],
-    );
-    if (!rows[0]) return undefined;
-    const { organizationId, ...payment } = paymentRow.parse(rows[0]);
     const settings = await lockAutoTopup(transaction, organizationId);
     const isPaused =
       settings?.isOn === true && !settings.paused && !(await hasPaused(transaction, organizationId, payment.paymentId));
     if (isPaused) await pause(transaction, { ...by, organizationId }, payment, { reason: "disputed", topupUrl });
-    return { organizationId, isPaused };
+    return isPaused;
   });
 }
 

@@ -5,7 +5,7 @@ import { CallerError } from "../../shared/errors.ts";
 import { creditCheckoutSession } from "./stripe.ts";
 import { organizationOf, type PaymentOutcome, publishTopup } from "./credit-payment.ts";
 import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
-import { pauseDisputed } from "../auto-topups/payment-failures.ts";
+import { findAutomaticPayment, pauseDisputed } from "../auto-topups/payment-failures.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
 import { readBytes } from "../http/read-json.ts";
@@ -97,7 +97,7 @@ async function handleEvent(
       return credited(creditPaymentIntent);
     case "charge.refunded":
     case "charge.dispute.created":
-      return reportMoneyBack(context, event, requestId);
+      return reportMoneyBack(context, topups, { event, requestId });
     default:
       return ignore(context);
   }
@@ -117,27 +117,29 @@ const returnedPayment = z.object({
 /**
  * Logs a refund or dispute at Stripe for the operator, who decides what to do. Credit that was added for the payment stays,
  * because some of it may be spent; credit not yet added is added when the payment's own event arrives. A dispute does not
- * carry our metadata, so every dispute of the Stripe account is logged. One of an automatic top-up pauses those of its payer:
- * a disputed charge costs a fee, and the bank watches how many there are.
+ * carry our metadata, so every dispute of the Stripe account is logged. One of a payment of ours pauses the automatic top-ups
+ * of its payer: a disputed charge costs a fee, and the bank watches how many there are.
  */
 async function reportMoneyBack(
   { config, database, log, metrics }: WebhookContext,
-  { id, type, data }: StripeEvent,
-  requestId: string,
+  topups: Topups,
+  { event: { id, type, data }, requestId }: { event: StripeEvent; requestId: string },
 ): Promise<string> {
   const organizationId = organizationOf(data.object);
   if (type === "charge.refunded" && organizationId === undefined) return ignore({ metrics });
   const outcome = type === "charge.refunded" ? "refunded" : "disputed";
   const returned = returnedPayment.safeParse(data.object).data;
   const by = { actor: { kind: "stripe", eventId: id }, requestId, topupUrl: config.TOPUP_URL } as const;
-  const dispute =
-    outcome === "disputed" && returned?.payment_intent
-      ? await pauseDisputed(database, returned.payment_intent, by)
-      : undefined;
+  // Counted first: the operator is alerted also if Stripe does not answer now and sends the event again.
   metrics.topups.inc({ outcome });
-  if (dispute?.isPaused) metrics.autoTopups.inc({ outcome: "paused" });
+  const intentId = outcome === "disputed" ? returned?.payment_intent : undefined;
+  const payment = intentId
+    ? ((await findAutomaticPayment(database, intentId)) ?? (await topups.findPayment(intentId)))
+    : undefined;
+  const isPaused = payment && (await pauseDisputed(database, payment, by));
+  if (isPaused) metrics.autoTopups.inc({ outcome: "paused" });
   log.warn(
-    { event: id, organizationId, ...dispute, ...returned },
+    { event: id, organizationId: organizationId ?? payment?.organizationId, isPaused, ...returned },
     `a payment was ${outcome} at Stripe; its credit was not removed`,
   );
   return outcome;

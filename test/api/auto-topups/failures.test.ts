@@ -231,3 +231,27 @@ test("a dispute pauses nothing that is off", async () => {
   expect(await sendEvent(service, dispute)).toMatchObject(acknowledged);
   expect(await pausesOf(payer.organizationId)).toEqual([]);
 });
+
+test("a dispute of a payment that a person made pauses automatic top-ups too, once Stripe says whose it is", async () => {
+  const payer = await payerWithWebhook(service, stub);
+  const { organizationId } = payer;
+  await payer.switchOn({ threshold: "0.5" });
+  const intent = stub.cards.keepPaid(2_000, { serpmill_organization: organizationId, serpmill_mils: "20000" });
+  const dispute = eventOf({ id: "dp_2", charge: "ch_2", payment_intent: intent.id }, "charge.dispute.created");
+  stub.away = refusal(500, "api_error", "Down.");
+  const counts = await countOutcomes(service, async () => {
+    expect(await sendEvent(service, dispute)).toMatchObject({ status: 503 });
+  });
+  stub.away = undefined;
+  expect(counts).toEqual({ disputed: 1 });
+  expect(await pausesOf(organizationId)).toEqual([]);
+
+  for (let count = 0; count < 2; count += 1) expect(await sendEvent(service, dispute)).toMatchObject(acknowledged);
+  expect(await payer.event()).toMatchObject({
+    type: "auto_topup.paused",
+    data: { organizationId, reason: "disputed", amountMils: 20_000 },
+  });
+  expect(await payer.page()).toContain("Paused since");
+  expect(await pausesOf(organizationId)).toMatchObject([{ subject: intent.id, after: { reason: "disputed" } }]);
+  await payer.close();
+});
