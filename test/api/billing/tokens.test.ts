@@ -91,6 +91,7 @@ test("each field that is wrong is named, and the others keep what was filled in"
     expect(text).toContain(`id="${field}-problem"`);
     expect(text.match(/class="problem"/g)).toHaveLength(1);
     expect(text.includes('value="&quot;&lt;b&gt;"')).toBe(field !== "name");
+    expect(text.includes('<option value="30" selected>')).toBe(field !== "expires");
   }
 });
 
