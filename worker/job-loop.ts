@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type IQueueBackend, type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
+import type { IQueueBackend, Job } from "bullmq";
 import type { Redis } from "ioredis";
 import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import { waitFor } from "../shared/concurrency/wait-for.ts";
@@ -7,9 +7,10 @@ import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { readBacklog } from "../shared/queue/backlog.ts";
-import { failedKept, prefix, queueKeys, queueName } from "../shared/queue/search-queue.ts";
+import { queueKeys } from "../shared/queue/search-queue.ts";
 import { type SearchJob, searchJob } from "../shared/queue/search-job.ts";
 import { Script } from "../shared/redis/script.ts";
+import { keepJobs, ManualWorker } from "./manual-worker.ts";
 
 /**
  * Takes jobs from BullMQ's queue by hand, as https://docs.bullmq.io/patterns/manually-fetching-jobs describes. BullMQ's own loop
@@ -21,14 +22,6 @@ import { Script } from "../shared/redis/script.ts";
  * more, that message also waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`.
  */
 
-// A failed search is refunded and answered, not retried; only the job of a dead worker is taken over. BullMQ reads this from
-// the worker where a job has no options of its own, which would be serialized, stored and parsed for every search.
-const keepJobs = {
-  removeOnComplete: { count: 0 },
-  removeOnFail: { age: failedKept.seconds, count: failedKept.searches },
-} satisfies Pick<WorkerOptions, "removeOnComplete" | "removeOnFail">;
-// Of workers that die with the job. A search that has killed three workers is not given to a fourth.
-const takeOversMax = 2;
 const takenAtOnceMax = 64;
 const retryPauseMs = 1_000;
 // The caller has its answer by then, so the end of the job waits and shares a message with the next take.
@@ -42,39 +35,6 @@ interface JobHandlers {
   run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
   /** Gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if it is not readable. */
   failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
-}
-
-// BullMQ sets a marker with every job that it takes, which would wake each idle worker for no job.
-const unreadMarker = `${queueKeys.marker}-unread`;
-// Where BullMQ looks for jobs that wait by their turn and finds none. It then deletes the counter of their scores.
-const noTurns = { prioritized: `${queueKeys.waitingByTurn}-none`, pc: `${queueKeys.waitingByTurn}-none-counter` };
-
-/** BullMQ's worker without its loop: it has no connection for that loop to block on, and wakes no other worker. */
-class ManualWorker extends Worker {
-  protected override createBackend(): void {
-    this.backend = this.backendFactory(this.name, this.opts, { withBlockingConnection: false });
-    this.backend.keys["marker"] = unreadMarker;
-  }
-
-  /** BullMQ's commands on another connection. @param keys where it looks for jobs instead. */
-  backendOn(connection: Redis, keys: Record<string, string> = {}): IQueueBackend {
-    const backend = this.backendFactory(this.name, { ...this.opts, connection }, { withBlockingConnection: false });
-    Object.assign(backend.keys, { marker: unreadMarker, ...keys });
-    backend.on("error", (error: Error) => this.emit("error", error));
-    return backend;
-  }
-
-  get locks(): typeof this.lockManager {
-    return this.lockManager;
-  }
-
-  /** The job in BullMQ's reply, if there was one to take. */
-  async jobIn(reply: unknown, token: string): Promise<Job | undefined> {
-    if (!Array.isArray(reply)) return undefined;
-    // BullMQ does not say the types of the reply, which it reads in the same way.
-    const [data, id] = reply as [JobJson?, string?];
-    return this.nextJobFromJobData(data, id, token);
-  }
 }
 
 const wakeOthersScript = Script.endingWork("wakeOthers", new URL("wake-others.lua", import.meta.url));
@@ -141,18 +101,9 @@ export class JobLoop {
     };
     this.#commands = connections.openBlocking("worker-queue");
     this.#takes = connections.openBlocking("worker-takes");
-    this.#worker = new ManualWorker(queueName, null, {
-      connection: this.#commands,
-      prefix,
-      name: workerId,
-      lockDuration: protocolTimes.jobLockMs,
-      stalledInterval: protocolTimes.stallCheckIntervalMs,
-      maxStalledCount: takeOversMax,
-      autorun: false,
-      ...keepJobs,
-    });
-    this.#taking = this.#worker.backendOn(this.#takes);
-    this.#takingOnTop = this.#worker.backendOn(this.#commands, noTurns);
+    this.#worker = new ManualWorker(this.#commands, workerId);
+    this.#taking = this.#worker.backendOn(this.#takes, { byTurn: true });
+    this.#takingOnTop = this.#worker.backendOn(this.#commands, { byTurn: false });
     this.#worker.on("error", this.#warn);
     this.#worker.on("stalled", () => this.#look());
   }

@@ -6,8 +6,8 @@ import { awaitReady } from "../redis/connect.ts";
 import { type SearchJob, searchJob } from "./search-job.ts";
 
 /**
- * The queue from the API to the workers. Only this file and the worker's job loop know BullMQ: its options, and the keys that it
- * keeps in Redis, which are private to it. Check both when BullMQ is upgraded.
+ * The queue from the API to the workers. Only this file and the worker's job loop (worker/job-loop.ts, worker/manual-worker.ts) know
+ * BullMQ: its options, and the keys that it keeps in Redis, which are private to it. Check them when BullMQ is upgraded.
  */
 
 export const queueName = "searches";
