@@ -19,12 +19,14 @@ function wholeNumber(min: number, max: number) {
 const expectedUrl = (protocols: readonly string[]) =>
   `expected a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`;
 
+/** Blanks around an address do not count: URL ignores them, and its other readers do not. */
+const trimmed = (isOne: (text: string) => boolean, expected: string) =>
+  z.string(expected).trim().refine(isOne, expected);
+
 /** An absolute URL of one of these protocols, such as `https:`. */
 function url(...protocols: string[]) {
-  const expected = expectedUrl(protocols);
-  return z
-    .string(expected)
-    .refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), expected);
+  const isOfOne = (text: string) => protocols.some((protocol) => text.toLowerCase().startsWith(`${protocol}//`));
+  return trimmed((text) => URL.canParse(text) && isOfOne(text), expectedUrl(protocols));
 }
 
 /** A URL without a path, which browsers call an origin. Serpmill adds its own paths. */
@@ -34,10 +36,7 @@ function origin(...protocols: string[]) {
     const address = URL.parse(text);
     return address !== null && protocols.includes(address.protocol) && address.href === `${address.origin}/`;
   };
-  return z
-    .string()
-    .refine(isOrigin, expected)
-    .transform((text) => new URL(text).origin);
+  return trimmed(isOrigin, expected).transform((text) => new URL(text).origin);
 }
 
 /** The parts of a comma list, empty ones too. */
@@ -195,7 +194,7 @@ const settings = z.object({
   /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
   MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
   /** The Redis with holds, rate windows and the queue, or the Sentinels that know it. Redis 7 or newer, or Valkey. */
-  REDIS_URL: z.string(expectedRedisUrl).refine((text) => readRedisAddress(text) !== undefined, expectedRedisUrl),
+  REDIS_URL: trimmed((text) => readRedisAddress(text) !== undefined, expectedRedisUrl),
   /** The login at the Sentinels that REDIS_URL names, which is not that at Redis. */
   SENTINEL_USERNAME: z.string().optional(),
   SENTINEL_PASSWORD: z.string().optional(),

@@ -49,6 +49,7 @@ const aProvider =
 test.each([
   { setting: "DATABASE_URL", value: "mysql://canary:secret@host/db", expected: aPostgres },
   { setting: "DATABASE_URL", value: "canary", expected: aPostgres },
+  { setting: "DATABASE_URL", value: "postgres:canary", expected: aPostgres },
   { setting: "REDIS_URL", value: "http://:canary@host", expected: aRedis },
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:26379,host", expected: aRedis },
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:70000/name", expected: aRedis },
@@ -162,6 +163,16 @@ test("an empty setting counts as absent, and neither the databases nor the provi
   const empty = Object.fromEntries(names.map((name) => [name, ""]));
   expect(readConfig({ ...required, ...empty })).toEqual(readConfig(required));
   expect(refusalOf({ ...required, REDIS_URL: "" })).toContain(`REDIS_URL: ${aRedis}`);
+});
+
+test("blanks and line breaks around the address of a store or a provider do not count", () => {
+  const addresses = {
+    DATABASE_URL: "postgres://localhost/serpmill",
+    REDIS_URL: "redis://localhost:6379",
+    SERPER_BASE_URL: "https://serper.example",
+  };
+  const blank = Object.fromEntries(Object.entries(addresses).map(([name, address]) => [name, ` ${address} \n`]));
+  expect(readConfig({ ...required, ...blank })).toMatchObject(addresses);
 });
 
 test("settings cannot be changed once they are read", () => {
