@@ -121,8 +121,8 @@ const samplers = [
 ] as const;
 const share = formed(/^(0|1|0?\.\d{1,9}|1\.0{1,9})$/, "expected a number from 0 to 1").transform(Number);
 
-/** A name of a service or of a person. */
-const printableName = formed(/^[\x20-\x7e]{1,100}$/, "expected 1 to 100 printable ASCII characters").optional();
+/** A name of a service or of a person. Blanks alone are none. */
+const printableName = formed(/^(?! *$)[\x20-\x7e]{1,100}$/, "expected 1 to 100 printable ASCII characters").optional();
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 

@@ -61,6 +61,7 @@ test.each([
   { setting: "OTEL_EXPORTER_OTLP_HEADERS", value: "canary", expected: someHeaders },
   { setting: "OTEL_TRACES_SAMPLER", value: "canary", expected: aSampler },
   { setting: "OTEL_TRACES_SAMPLER_ARG", value: "1.5", expected: "expected a number from 0 to 1" },
+  { setting: "OPERATOR_NAME", value: "  ", expected: "expected 1 to 100 printable ASCII characters" },
   { setting: "API_PORT", value: "65536", expected: aPort },
   { setting: "API_PORT", value: "-70", expected: aPort },
   { setting: "API_OPS_PORT", value: "80.5", expected: aPort },
