@@ -142,7 +142,12 @@ const toReport = (findings: Finding[]): Report => ({ ok: findings.every(({ state
 const undefinedTable = "42P01";
 const migrations = new URL("../shared/database/migrations/", import.meta.url);
 
-const stateRow = z.object({ version: z.coerce.number(), at_ms: z.number(), is_replica: z.boolean() });
+const stateRow = z.object({
+  version: z.coerce.number(),
+  at_ms: z.number(),
+  is_replica: z.boolean(),
+  is_read_only: z.boolean(),
+});
 
 /** @returns findings about Postgres, and by how much its clock is ahead of this machine's, if it answered. */
 async function examinePostgres(database: Database): Promise<{ findings: Finding[]; aheadMs?: number }> {
@@ -151,6 +156,7 @@ async function examinePostgres(database: Database): Promise<{ findings: Finding[
     const askedAtMs = Date.now();
     const { rows } = await database.query(
       `select current_setting('server_version_num') as version, pg_is_in_recovery() as is_replica,
+         current_setting('transaction_read_only')::boolean as is_read_only,
          extract(epoch from clock_timestamp())::float8 * 1000 as at_ms`,
     );
     const state = stateRow.parse(rows[0]);
@@ -168,10 +174,15 @@ async function examinePostgres(database: Database): Promise<{ findings: Finding[
   }
 }
 
-function examinePostgresVersion({ version, is_replica: isReplica }: z.infer<typeof stateRow>): Finding[] {
+function examinePostgresVersion({ version, ...state }: z.infer<typeof stateRow>): Finding[] {
   const major = Math.floor(version / 10_000);
   const name = `Postgres ${major}.${version % 10_000}`;
-  if (isReplica) return [failure("postgres", `${name}, a read-only replica`, "Point DATABASE_URL to the primary.")];
+  if (state.is_replica)
+    return [failure("postgres", `${name}, a read-only replica`, "Point DATABASE_URL to the primary.")];
+  if (state.is_read_only) {
+    const advice = "Find out who set default_transaction_read_only. Managed services do so when the disk is full.";
+    return [failure("postgres", `${name}, which refuses writes`, advice, "docs/operating/runbook.md#diskfull")];
+  }
   if (major >= oldestVersions.postgres) return [ok("postgres", name)];
   return [failure("postgres", name, `Use Postgres ${oldestVersions.postgres} or newer.`)];
 }

@@ -77,6 +77,15 @@ test("without Postgres and Redis both are named, and searches cannot be served",
   expect(JSON.stringify(wrong)).not.toContain("canary");
 });
 
+test("a Postgres that refuses writes is an error, though it answers", async () => {
+  const address = new URL(service.processDatabaseUrl);
+  address.searchParams.set("options", "-c default_transaction_read_only=on");
+  const { exitCode, wrong } = await examine({ DATABASE_URL: address.href });
+  expect(exitCode).toBe(1);
+  const found = expect.stringMatching(/^Postgres .+, which refuses writes$/);
+  expect(wrong).toContainEqual(expect.objectContaining({ part: "postgres", state: "error", found }));
+});
+
 test("a Redis that evicts keys is an error", async () => {
   await service.redis.config("SET", "maxmemory-policy", "allkeys-lru");
   const { exitCode, wrong } = await examine();
