@@ -192,6 +192,15 @@ test("a correct ledger has no violations, while searches run and afterwards", as
   expect(await operator.run("ledger", "verify")).toEqual({ ...verdict, readEntries: 0 });
 });
 
+test("a full Redis does not keep the ledger from being verified", async () => {
+  await service.organization();
+  await service.redis.config("SET", "maxmemory", "1");
+  const result = await operator.try("ledger", "verify");
+  await service.redis.config("SET", "maxmemory", "0");
+  expect(result).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(JSON.parse(result.stdout)).toMatchObject({ ok: true, redisChecked: true });
+});
+
 test("a miscounted hour of refunds is found, however many there are before it and after it", async () => {
   const { database, url, close } = await openFreshDatabase();
   const organizationId = await createPayer(database, 0);
