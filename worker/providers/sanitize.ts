@@ -131,13 +131,14 @@ function checkedUrl(text: string): string {
 }
 
 /** What Google's links to its own searches say of the page that they stand on. They find the same without it. */
-const trackingParameter = /(?<=[?&])(?:ei|iflsig|sa|sca_esv|sca_upv|sqi|sxsrf|usg|ved|vet)=[^&#]*&?/g;
+const trackingParameter = /[?&](?:ei|iflsig|sa|sca_esv|sca_upv|sqi|sxsrf|usg|ved|vet)=[^&]*/g;
 
 /** `/search?q=pump&sa=X&ved=2ah` → `/search?q=pump`, on Google's own hosts only. */
 function withoutTracking(url: string): string {
-  const [, host] = /^https?:\/\/([^/]+)\/search\?/i.exec(url) ?? [];
-  if (host === undefined || !isGoogleHost(host.toLowerCase())) return url;
-  return url.replace(trackingParameter, "").replace(/[?&](?=#|$)/, "");
+  const [, path = "", host = "", query = "", fragment = ""] =
+    /^(https?:\/\/([^/]+)\/search)(\?[^#]*)(.*)$/i.exec(url) ?? [];
+  if (!isGoogleHost(host.toLowerCase())) return url;
+  return path + query.replace(trackingParameter, "").replace(/^&/, "?") + fragment;
 }
 
 /** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */

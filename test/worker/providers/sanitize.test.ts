@@ -166,6 +166,7 @@ test.each([
   "https://google.com.pumps.example/search?q=pump&sa=X&ved=2ah",
   "https://www.google.com/maps?q=pump&sa=X&ved=2ah",
   "https://www.google.com/search?q=sa=X&quiver=2",
+  "https://www.google.com/search?q=pump&#:~:text=a&sa=b?",
 ])("the address %j of a page keeps its parameters", (given) => {
   expect(plainUrl(given)).toBe(given);
 });
