@@ -134,7 +134,7 @@ async function reportMoneyBack(
   metrics.topups.inc({ outcome });
   const intentId = outcome === "disputed" ? returned?.payment_intent : undefined;
   const payment = intentId
-    ? ((await findAutomaticPayment(database, intentId)) ?? (await topups.findPayment(intentId)))
+    ? ((await findAutomaticPayment(database, intentId)) ?? (await topups.findDisputed(intentId)))
     : undefined;
   const isPaused = payment && (await pauseDisputed(database, payment, by));
   if (isPaused) metrics.autoTopups.inc({ outcome: "paused" });

@@ -5,6 +5,7 @@ import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { beginSession, checkoutMetadata, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { milsPerCent, organizationOf } from "./credit-payment.ts";
+import { paymentIdOf } from "../auto-topups/credit-payment-intent.ts";
 import type { PayersPayment } from "../auto-topups/payment-failures.ts";
 import { unavailable } from "../errors.ts";
 import { dollars } from "../pages/format.ts";
@@ -36,7 +37,7 @@ export interface Topups {
   /** Finds Stripe's receipt of a payment that was credited. @throws {CallerError} as {@link findReceipt}. */
   findReceipt: (grantId: string) => Promise<{ url: string }>;
   /** Finds a payment of ours by its PaymentIntent. @throws {CallerError} as {@link findIntent}. */
-  findPayment: (paymentIntentId: string) => Promise<PayersPayment | undefined>;
+  findDisputed: (paymentIntentId: string) => Promise<PayersPayment | undefined>;
   /** Verifies and parses an event that Stripe signed in the last five minutes. @throws for every other body. */
   readEvent: (body: Buffer, signature: string) => unknown;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
@@ -70,7 +71,7 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
       return begin(context, stripe, wanted, publicUrl + wanted.returnPath);
     },
     findReceipt: (grantId) => findReceipt(context, stripe, grantId),
-    findPayment: (paymentIntentId) => findIntent(context, stripe, paymentIntentId),
+    findDisputed: (paymentIntentId) => findIntent(context, stripe, paymentIntentId),
     readEvent: (body, signature) => stripe.webhooks.constructEvent(body, signature, secret, signatureAgeSecondsMax),
     checkoutOrigin: context.config.STRIPE_CHECKOUT_ORIGIN,
     isLive: !key.includes("_test_"),
@@ -162,15 +163,16 @@ const anyIntent = z.object({ amount: z.int() });
  * @returns undefined if it is not ours.
  * @throws {CallerError} `unavailable` if Stripe is down or refuses.
  */
-async function findIntent({ log }: Pick<Context, "log">, stripe: Stripe, paymentId: string) {
-  const intent = await stripe.paymentIntents.retrieve(paymentId).catch((error: unknown) => {
+async function findIntent({ log }: Pick<Context, "log">, stripe: Stripe, paymentIntentId: string) {
+  const intent = await stripe.paymentIntents.retrieve(paymentIntentId).catch((error: unknown) => {
     const fields = stripeErrorFields(error);
     if (fields.statusCode === 404) return undefined;
-    log.error({ paymentIntentId: paymentId, ...fields }, "Stripe did not say whose payment was disputed");
+    log.error({ paymentIntentId, ...fields }, "Stripe did not say whose payment was disputed");
     throw unavailable("payments_unavailable", stripeRetryAfterMs);
   });
   const organizationId = organizationOf(intent);
-  return organizationId === undefined
-    ? undefined
-    : { organizationId, paymentId, mils: anyIntent.parse(intent).amount * milsPerCent };
+  if (organizationId === undefined) return undefined;
+  // That of an automatic top-up may not be known yet as its PaymentIntent.
+  const paymentId = paymentIdOf(intent) ?? paymentIntentId;
+  return { organizationId, paymentId, mils: anyIntent.parse(intent).amount * milsPerCent };
 }
