@@ -5,15 +5,13 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { queueKeys, scorePerTurn } from "../shared/queue/search-queue.ts";
-import { withinShareMax } from "../shared/queue/turns.ts";
+import { beyondShareScore, queueKeys } from "../shared/queue/search-queue.ts";
 import { Script } from "../shared/redis/script.ts";
 import type { ConcurrencyController } from "./concurrency-controller.ts";
 import type { GoogleEngine } from "./engine/google-engine.ts";
 import type { JobLoop } from "./job-loop.ts";
 
 const shareCheckMs = 25;
-const beyondShareFrom = (withinShareMax + 1) * scorePerTurn;
 const listWithinSharesScript = new Script("listWithinShares", new URL("list-within-shares.lua", import.meta.url));
 
 interface Measured {
@@ -27,8 +25,8 @@ interface Measured {
 
 /**
  * Measures the load of this worker four times a second, and sets how many searches it runs at once. While all slots are taken,
- * it takes searches within their organizations' shares on top, and no others. Otherwise these would wait for a search to end that
- * may itself wait behind the calls of a large organization.
+ * it takes searches within their organizations' shares on top. Otherwise these would wait for a search to end that may itself
+ * wait behind the calls of a large organization.
  */
 export function adjustSlots(
   context: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
@@ -60,15 +58,15 @@ export function adjustSlots(
     await changed();
   };
   runPeriodically({ name: "slots", pauseMs: protocolTimes.slotDoublingMs, run, log, metrics, shutdown });
-  takeOnTop(context, controller, jobs);
+  watchShares(context, controller, jobs);
 }
 
 /**
- * From the moment at which all slots are taken until one is free. So many on top as the fewest slots that this worker may have are
- * for any search within shares, and as many again for the only search of an organization, which goes first. Slots may become fewer
- * while their searches run, and these must not take the room of an organization's only search.
+ * From the moment at which all slots are taken until one is free, takes searches on top: up to `slotsMin` within shares, and up to
+ * twice as many as long as only searches of organizations wait, which come first. It counts by the fewest slots, because slots may
+ * become fewer while their searches run. The searches of a worker that died come first too, whatever their share.
  */
-function takeOnTop(
+function watchShares(
   { redis, metrics, log, shutdown }: Pick<Context, "redis" | "metrics" | "log" | "shutdown">,
   controller: ConcurrencyController,
   jobs: JobLoop,
@@ -76,26 +74,27 @@ function takeOnTop(
   const { slotsMin } = controller;
   const warn = throttledWarning(log, "the searches within shares were not taken");
   let timer: NodeJS.Timeout | undefined;
+  const take = async () => {
+    if (!jobs.mayTakeOnTop) return;
+    const onTop = jobs.runningOnTop;
+    const listed = await listWithinShares(redis, slotsMin - onTop);
+    await jobs.takeOnTop(Math.max(0, Math.min(listed, 2 * slotsMin - onTop)));
+  };
   const look = async () => {
-    if (jobs.running < controller.slots) {
-      timer = undefined;
-      return;
-    }
     try {
-      const running = jobs.runningOnTop;
-      const listed = await listWithinShares(redis, slotsMin - running);
-      const jobsMax = Math.min(listed, 2 * slotsMin - running);
-      if (jobsMax > 0) await jobs.takeOnTop(jobsMax);
+      await take();
     } catch (error) {
       metrics.backgroundErrors.inc({ where: "shares" });
       warn(error);
     }
-    if (timer !== undefined) timer = setTimeout(() => void look(), shareCheckMs);
+    if (timer === undefined) return;
+    timer = jobs.running < controller.slots ? undefined : setTimeout(() => void look(), shareCheckMs);
   };
   jobs.whenFull(() => {
     timer ??= setTimeout(() => void look(), shareCheckMs);
   });
   shutdown.register("shares", () => {
+    jobs.whenFull(() => undefined);
     clearTimeout(timer);
     timer = undefined;
   });
@@ -107,7 +106,7 @@ function takeOnTop(
  */
 async function listWithinShares(redis: Redis, listedMax: number): Promise<number> {
   const { waiting, waitingByTurn } = queueKeys;
-  return Number(await listWithinSharesScript.run(redis, [waiting, waitingByTurn], [beyondShareFrom, listedMax]));
+  return Number(await listWithinSharesScript.run(redis, [waiting, waitingByTurn], [beyondShareScore, listedMax]));
 }
 
 function heapShare(): number {

@@ -103,7 +103,7 @@ export class JobLoop {
     this.#takes = connections.openBlocking("worker-takes");
     this.#worker = new ManualWorker(this.#commands, workerId);
     this.#taking = this.#worker.backendOn(this.#takes, { byTurn: true });
-    this.#takingOnTop = this.#worker.backendOn(this.#commands, { byTurn: false });
+    this.#takingOnTop = this.#worker.backendOn(this.#takes, { byTurn: false });
     this.#worker.on("error", this.#warn);
     this.#worker.on("stalled", () => this.#look());
   }
@@ -160,6 +160,11 @@ export class JobLoop {
     return !this.#isPaused && !this.#isStopping;
   }
 
+  /** Whether all slots are taken, and {@link takeOnTop} may take jobs. */
+  get mayTakeOnTop(): boolean {
+    return this.#takesJobs && !this.#isWaiting && this.#running.size >= this.#concurrency;
+  }
+
   /** Takes no further job until {@link resume}. Searches that run end normally. */
   pause(): void {
     this.#isPaused = true;
@@ -182,12 +187,14 @@ export class JobLoop {
    * @throws if Redis does not answer, after it has started those that were taken.
    */
   async takeOnTop(jobsMax: number): Promise<void> {
-    if (!this.#takesJobs) return;
+    if (!this.mayTakeOnTop) return;
     this.#expected += jobsMax;
     const asked = Array.from({ length: jobsMax }, () => this.#takeJob(this.#takingOnTop, { isOnTop: true }));
     const replies = await Promise.allSettled(asked);
     this.#expected -= jobsMax;
     this.#resolveIfIdle();
+    // Searches may have ended meanwhile, whose slots were not free as long as these jobs were expected.
+    this.#act();
     throwFirst(replies);
   }
 

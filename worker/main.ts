@@ -11,7 +11,7 @@ import { adjustSlots } from "./adjust-slots.ts";
 import { type GoogleEngine, openGoogleEngine } from "./engine/google-engine.ts";
 import { openListedLocations } from "./locations/listed-locations.ts";
 import { openSingleFlight } from "./engine/single-flight.ts";
-import { openOpenSearchCounts } from "./open-searches.ts";
+import { watchOpenSearches } from "./open-searches.ts";
 import { startHeartbeat } from "./heartbeat.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { callOutcomes } from "./providers/provider.ts";
@@ -43,7 +43,7 @@ async function openWorker(context: Context): Promise<OpsParts> {
   deliverEvents(context);
   const controller = new ConcurrencyController(config.WORKER_CONCURRENCY);
   const disconnectedSearches = openDisconnectedSearches(context);
-  const openSearchCounts = openOpenSearchCounts(context, google);
+  const openSearchCounts = watchOpenSearches(context, google);
   const rawAnswers = openRawAnswers(context);
   const running = {
     ...context,

@@ -14,19 +14,18 @@ type RunningSearch = Pick<SearchJob, "organizationId" | "openSearches">;
  * for a slot, the numbers are read anew.
  */
 export class OpenSearchCounts {
-  readonly #redis: Redis;
   readonly #organizations = new Map<string, { claim: SlotClaim; running: number }>();
-
-  constructor(redis: Redis) {
-    this.#redis = redis;
-  }
 
   /** The claim of a search that this worker begins with. Call {@link end} afterwards. */
   begin({ organizationId, openSearches }: RunningSearch): SlotClaim {
-    const known = this.#organizations.get(organizationId);
-    const { claim, running } = known ?? { claim: { organizationId, openSearches }, running: 0 };
+    const organization = this.#organizations.get(organizationId) ?? {
+      claim: { organizationId, openSearches },
+      running: 0,
+    };
+    const { claim } = organization;
     claim.openSearches = Math.max(claim.openSearches, openSearches);
-    this.#organizations.set(organizationId, { claim, running: running + 1 });
+    organization.running += 1;
+    this.#organizations.set(organizationId, organization);
     return claim;
   }
 
@@ -35,23 +34,25 @@ export class OpenSearchCounts {
     if (organization && --organization.running === 0) this.#organizations.delete(organizationId);
   }
 
-  /** @throws if Redis does not answer. */
-  async refresh(): Promise<void> {
+  /** Reads the numbers anew, in one round trip. @throws if Redis does not answer. */
+  async refresh(redis: Redis): Promise<void> {
     const claims = [...this.#organizations.values()].map(({ claim }) => claim);
-    const counts = await countOpenHolds(
-      this.#redis,
-      claims.map(({ organizationId }) => organizationId),
-    );
+    const ids = claims.map(({ organizationId }) => organizationId);
+    const counts = await countOpenHolds(redis, ids);
     for (const [at, claim] of claims.entries()) claim.openSearches = counts[at] ?? claim.openSearches;
   }
 }
 
 /** @param google whose calls may wait. */
-export function openOpenSearchCounts(context: Context, google: { callsWaiting: () => number }): OpenSearchCounts {
-  const counts = new OpenSearchCounts(context.redis);
+export function watchOpenSearches(
+  context: Pick<Context, "redis" | "log" | "metrics" | "shutdown">,
+  google: { callsWaiting: () => number },
+): OpenSearchCounts {
+  const counts = new OpenSearchCounts();
   const run = async () => {
-    if (google.callsWaiting() > 0) await counts.refresh();
+    if (google.callsWaiting() > 0) await counts.refresh(context.redis);
   };
+  // With the slots, which are decided as often.
   runPeriodically({ ...context, name: "open-searches", pauseMs: protocolTimes.slotDoublingMs, run });
   return counts;
 }

@@ -1,13 +1,10 @@
 import type { Redis } from "ioredis";
-import { queueKeys, scorePerTurn } from "./search-queue.ts";
-import { withinShareMax } from "./turns.ts";
+import { beyondShareScore, queueKeys, scorePerTurn } from "./search-queue.ts";
 
 /** Readings of the queue. */
 
 // The turns of searches do not say how old they are. More than these wait only where the APIs have to refuse searches.
 const agedMax = 1_000;
-
-const beyondShareFrom = (withinShareMax + 1) * scorePerTurn;
 
 /** Searches that wait for a worker, and searches that a worker runs. */
 export interface Backlog {
@@ -23,7 +20,7 @@ export async function readBacklog(redis: Redis): Promise<Backlog> {
   const [only, others, [, score = "0"], ran] = await Promise.all([
     redis.llen(waiting),
     redis.zcard(waitingByTurn),
-    redis.zrangebyscore(waitingByTurn, beyondShareFrom, "+inf", "WITHSCORES", "LIMIT", 0, 1),
+    redis.zrangebyscore(waitingByTurn, beyondShareScore, "+inf", "WITHSCORES", "LIMIT", 0, 1),
     redis.llen(running),
   ]);
   return { waiting: only + others, running: ran, turn: Math.floor(Number(score) / scorePerTurn) };
@@ -33,12 +30,12 @@ export async function readBacklog(redis: Redis): Promise<Backlog> {
  * How long the oldest waiting search has waited, of the next thousand; 0 if none waits. @param nowMs by Redis' clock.
  */
 export async function readOldestWaitMs(redis: Redis, nowMs: number): Promise<number> {
-  const [first, others] = await Promise.all([
-    redis.lindex(queueKeys.waiting, -1),
+  const [only, others] = await Promise.all([
+    redis.lrange(queueKeys.waiting, -agedMax, -1),
     redis.zrange(queueKeys.waitingByTurn, 0, `${agedMax - 1}`),
   ]);
   // Request ids are in the order of time.
-  const [oldest] = [...(first ? [first] : []), ...others].toSorted();
+  const [oldest] = [...only, ...others].toSorted();
   if (oldest === undefined) return 0;
   const enqueuedAtMs = Number(await redis.hget(queueKeys.job(oldest), "timestamp"));
   return enqueuedAtMs > 0 ? Math.max(0, nowMs - enqueuedAtMs) : 0;

@@ -4,6 +4,7 @@ import { throttledWarning } from "../log.ts";
 import type { Context } from "../process/context.ts";
 import { awaitReady } from "../redis/connect.ts";
 import { type SearchJob, searchJob } from "./search-job.ts";
+import { withinShareMax } from "./turns.ts";
 
 /**
  * The queue from the API to the workers. Only this file and the worker's job loop (worker/job-loop.ts, worker/manual-worker.ts) know
@@ -14,7 +15,7 @@ export const queueName = "searches";
 export const prefix = "{serpmill}";
 
 /**
- * Keys of BullMQ: lists of the ids of waiting and running jobs, newest first; those that wait behind the list, by their turn;
+ * Keys of BullMQ: lists of the ids of waiting and running jobs, of which the last comes next; those that wait behind the list, by turn;
  * what wakes idle workers; those that failed, by the time of that; a stream; and a hash for each job.
  */
 export const queueKeys = {
@@ -33,6 +34,8 @@ export const failedKept = { seconds: 3_600, searches: 1_000 };
 const eventsMax = 1_000;
 /** The score of a job in {@link queueKeys}.waitingByTurn is its turn times this, and a counter. */
 export const scorePerTurn = 2 ** 32;
+/** The lowest score of a search beyond the share of its organization. */
+export const beyondShareScore = (withinShareMax + 1) * scorePerTurn;
 /** The field of a job where BullMQ keeps the name of the worker that took it. */
 const jobWorkerField = "pb";
 
@@ -78,7 +81,7 @@ export interface SearchQueue {
   /**
    * Enqueues a search under its request id, so that enqueueing it again while it waits changes nothing. Searches that
    * are admitted together leave with one write.
-   * @param turn searches of turn 0 are taken first, in the order of arrival; then those of 1, and so on (turns.ts).
+   * @param turn searches of turn 0 are taken first, then those of 1, and so on (turns.ts).
    * @throws if Redis did not confirm it; the search may be in the queue all the same.
    */
   enqueue(job: SearchJob, turn: number): Promise<void>;

@@ -56,16 +56,17 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     adjustSlots({ redis, metrics, log, shutdown }, new ConcurrencyController(slots), measured);
     loop.setConcurrency(slots);
   }
-  return { redis, loops, started, enqueue };
+  return { redis, loops, started, enqueue, end: () => ended.resolve() };
 }
 
 test("workers with all slots taken take an organization's only search and no search beyond shares, however many searches run", async () => {
-  const { redis, started, enqueue } = await openWorkers(2, { runsAtFirst: 5, slots: 1 });
+  const { redis, loops, started, enqueue } = await openWorkers(2, { runsAtFirst: 5, slots: 1 });
   await enqueue(3, beyondShare);
   for (let organizations = 0; organizations < 2; organizations += 1) {
     const [only = ""] = await enqueue(1, 0);
     await eventually(async () => started.includes(only));
   }
+  for (const loop of loops) await loop.takeOnTop(1); // Finds none, behind all that was taken before.
   expect(started).toHaveLength(10 + 2);
   expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(3);
 });
@@ -77,6 +78,20 @@ test("a worker that takes more on top than still wait takes none by its turn, an
   expect(started).toHaveLength(1);
   const later = await enqueue(1, beyondShare);
   expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual([...earlier, ...later]);
+});
+
+test("a worker whose searches end while it looks for more on top takes the next one", async () => {
+  const { redis, loops, started, enqueue, end } = await openWorkers(1, { runsAtFirst: 1, slots: 1 });
+  const [loop] = loops;
+  // Redis answers once the search has ended.
+  await redis.client("PAUSE", 600_000, "WRITE");
+  const looking = loop?.takeOnTop(1);
+  end();
+  await eventually(async () => loop?.running === 0);
+  await redis.client("UNPAUSE");
+  await looking;
+  await enqueue(1, beyondShare);
+  await eventually(async () => started.length === 2);
 });
 
 test("a worker takes as many searches within shares on top as it has slots at least, and then still only searches", async () => {

@@ -116,8 +116,13 @@ export function keepLeaseAlive(
   const renew = async () => {
     const reply = await renewScript.run(redis, [keyOf(fingerprint)], [token, leaseMs]);
     const before = left;
-    left = renewReply.safeParse(reply).data;
-    if (left) claims.join(left);
+    const now = renewReply.safeParse(reply).data;
+    if (now && now.organizationId === before?.organizationId) {
+      before.openSearches = now.openSearches;
+      return;
+    }
+    left = now;
+    if (now) claims.join(now);
     if (before) claims.leave(before);
   };
   const timer = setInterval(() => void renew().catch(() => undefined), renewEveryMs);

@@ -9,6 +9,7 @@ import {
 } from "../../../worker/engine/flight-leases.ts";
 import type { SlotClaim } from "../../../worker/providers/policies/attempt.ts";
 import { answerOf, refused } from "../../harness/processes/worker-engine.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const flight = "fingerprint";
@@ -103,6 +104,21 @@ test("of the searches that wait elsewhere, the holder takes the claim with the f
   expect(await left).toEqual(claimOf("has 2", 2));
   stop();
   expect(joined).toEqual([claimOf("has 2", 2)]);
+});
+
+test("the holder counts anew how many searches the organization has open that waits elsewhere", async () => {
+  await acquireAs("one");
+  await acquireAs("other", { claim: claimOf("crowd", 1) });
+  const joined: SlotClaim[] = [];
+  const join = (claim: SlotClaim) => void joined.push(claim);
+  const stop = keepLeaseAlive(redis, flight, "one", { join, leave: () => undefined });
+  await eventually(async () => joined.length === 1);
+  await eventually(async () => {
+    await acquireAs("other", { claim: claimOf("crowd", 30) });
+    return joined[0]?.openSearches === 30;
+  });
+  stop();
+  expect(joined).toHaveLength(1);
 });
 
 test("results stay for five seconds, and cached answers for as long as the cache keeps them", async () => {

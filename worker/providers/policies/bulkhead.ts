@@ -153,7 +153,7 @@ type Client = {
   /** In the order that they get slots. */
   waiting: WaitingCall[];
   running: SlotClaim[];
-  /** The claim with the most open searches of these calls. */
+  /** The claim of these calls that had the most open searches when one of them last came or left. */
   claim: SlotClaim;
   /** The calls that it received, on a scale on which organizations that always wait stay level. */
   served: number;
