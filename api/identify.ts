@@ -50,13 +50,15 @@ export function openIdentify(authenticate: Authenticate): Identify {
   return async (request, response, scope, sent) => {
     const { logFields } = requestScopeOf(response);
     const caller = await authenticate(request, sent);
+    const isFoundAnew = logFields.organizationId !== undefined; // Behind a late body. The request counts once.
     logCaller(response, caller);
     refused.check(caller);
     const { socket } = request;
     const sentBefore = socket.bytesWritten;
-    response.once("close", () => {
-      if (!isServed(logFields)) refused.count(caller, socket.bytesWritten - sentBefore);
-    });
+    if (!isFoundAnew)
+      response.once("close", () => {
+        if (!isServed(logFields)) refused.count(caller, socket.bytesWritten - sentBefore);
+      });
     if (scope !== "any") requireScope(caller, scope);
     return caller;
   };

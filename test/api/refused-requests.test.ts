@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { unavailable } from "../../api/errors.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
+import { sendRaw } from "../harness/clients/raw-http.ts";
 import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
 
 /** Requests that take nothing of the plan's rate window have a window of their own. */
@@ -18,6 +20,7 @@ async function start(given: Partial<Given>) {
   const api = await AnsweringApi.start({ body: '{"requestId":"req_1"}', plan, ...given });
   apis.push(api);
   return {
+    url: api.url,
     usage: (organization = "one") => fetch(`${api.url}/v1/usage`, { headers: { authorization: organization } }),
     search: (body: unknown = { keyword: "a" }, key: Record<string, string> = {}) =>
       fetch(`${api.url}/v1/serp/search`, {
@@ -93,6 +96,18 @@ describe.each(counted)("requests $title", ({ given = {}, send }) => {
     }
     expect((await api.usage("another organization")).status).toBe(200);
   });
+});
+
+test("a request whose body comes late counts once, like any other", async () => {
+  const api = await start({});
+  const body = JSON.stringify(invalid);
+  const head = `POST /v1/serp/search HTTP/1.1\r\nHost: a\r\nAuthorization: one\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  // So late that the API finds the caller once more.
+  const afterwards = () => sleep(600).then(() => body);
+  const late = await Promise.all(Array.from({ length: limit - 1 }, () => sendRaw(api.url, head, { afterwards })));
+  expect(late.flatMap(({ answers }) => answers.map(({ status }) => status))).toEqual(Array(limit - 1).fill(400));
+  expect((await api.search(invalid)).status).toBe(400);
+  expect((await api.search(invalid)).status).toBe(429);
 });
 
 // A message of an earlier revision, whose answer is a stream.
