@@ -184,6 +184,15 @@ test("many searches come as they end, with at most as many in flight as the call
   expect(seen.findIndex(({ index }) => index === 0)).toBeGreaterThan(0);
 });
 
+test("a request that is missing from the list fails alone, and those behind it still run", async () => {
+  const { client } = await clientOf();
+  const requests = JSON.parse('[{"keyword":"tea"},null,{"keyword":"milk"}]');
+  const codes = new Map<number, string | undefined>();
+  for await (const { index, error } of client.searchMany(requests)) codes.set(index, error?.code);
+  expect([0, 1, 2].map((index) => codes.get(index))).toEqual([undefined, "bad_request", undefined]);
+  expect(codes.size).toBe(3);
+});
+
 test("without credit, a second run with the same keys still gets all that the first one paid", async () => {
   const { client } = await clientOf({ creditMils: 5 });
   const options = { idempotencyKey: ({ keyword }: SearchRequest) => keyword, inFlightMax: 1 };

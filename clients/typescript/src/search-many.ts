@@ -18,8 +18,8 @@ type Ended<Answer> = { request: SearchRequest; index: number } & (
   | { error: CodedError; answer?: never }
 );
 
-/** The next search with its key; no request after the last one. */
-type Taken = { request?: SearchRequest; key?: { idempotencyKey: string } };
+/** The next search with its key, or the end of the requests. */
+type Taken = { request: SearchRequest; key?: { idempotencyKey: string } } | { done: true };
 /** What the caller's code threw, or what was thrown about its values. */
 type Failed = { failure: unknown };
 type Run<Answer> = Ended<Answer> | (Failed & { index: number });
@@ -56,7 +56,7 @@ export async function* searchMany<Answer>(
   };
   const take = async (): Promise<Taken> => {
     const { done, value: request } = await source.next();
-    if (done) return {};
+    if (done) return { done };
     const key = idempotencyKey && { idempotencyKey: idempotencyKey(request, started) };
     await pause(window.waitMs(), signal);
     return { request, ...(key && { key }) };
@@ -81,8 +81,8 @@ export async function* searchMany<Answer>(
         continue;
       }
       if (!("index" in first)) {
-        if (first.request) running.set(started, run(first.request, started++, first.key));
-        else isLast = true;
+        if ("done" in first) isLast = true;
+        else running.set(started, run(first.request, started++, first.key));
         continue;
       }
       const hasAnswers = progress.done > progress.failed;
