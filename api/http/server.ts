@@ -1,4 +1,4 @@
-import type { RequestListener, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type Log, throttled } from "../../shared/log.ts";
@@ -15,6 +15,9 @@ const makeRoomEveryMs = 1_000;
 const idleMsMax = 75_000;
 // Scanners send malformed requests all day. The metric has their number.
 const refusalLogPauseMs = 60_000;
+
+/** How long the rest of a body is read that came behind its answer. */
+const restMs = 2_000;
 
 /** Requests that may wait on a connection for the answers before them. A caller that pipelines more is disconnected. */
 export const pipelinedMax = 8;
@@ -59,6 +62,7 @@ export function createHttpServer(
     },
     oneAtATime((request, response) => {
       disconnectSlowReader(response, limits);
+      takeRestOfBody(request, response);
       listener(request, response);
     }),
   );
@@ -67,7 +71,8 @@ export function createHttpServer(
   server.on("drop", makesRoom(server));
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const refusal = refusalOf(error);
-    if (refusal) refused(refusal);
+    // Behind the last answer, a body that ends too early is refused nothing.
+    if (refusal && socket.writable) refused(refusal);
     rejectMalformed(refusal, socket, isSecure);
   });
   server.on(
@@ -98,6 +103,24 @@ function disconnectSlowReader(response: ServerResponse, { stallMs, takeMs }: typ
   response.once("prefinish", () => {
     const timer = setTimeout(() => response.destroy(), takeMs).unref();
     response.once("close", () => clearTimeout(timer));
+  });
+}
+
+/**
+ * Ends a connection whose request was answered before all of its body came: it is closed at first for writing, and what still comes
+ * is read and dropped. Closed for both, it would be reset, and a caller that is still sending might not get the answer.
+ */
+function takeRestOfBody(request: IncomingMessage, response: ServerResponse): void {
+  const { socket } = request;
+  response.once("prefinish", () => {
+    if (request.complete) return;
+    // Node calls this for the last answer of a connection.
+    socket.destroySoon = () => {
+      socket.end();
+      request.resume();
+      const timer = setTimeout(() => socket.destroy(), restMs).unref();
+      socket.once("close", () => clearTimeout(timer));
+    };
   });
 }
 

@@ -74,6 +74,42 @@ describe.concurrent("slow clients", () => {
     expect(answers).toMatchObject([{ status: 408, body: { error } }]);
   });
 
+  describe("a caller that is answered before it has sent its body", () => {
+    const restBytes = 1_000_000;
+
+    /** Sends one byte of a body until the answer is there, and the server has nothing more to say. */
+    async function readAnswer() {
+      const none = 600_000;
+      const timeLimits = { ...limits, headMs: none, requestMs: none, stallMs: none };
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      const port = await serve(({ socket }, response) => {
+        socket.once("close", () => resolve());
+        response.writeHead(400, { Connection: "close" }).end("refused");
+      }, timeLimits);
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+      closings.push(() => socket.destroy());
+      const errors: Error[] = [];
+      socket.on("error", (error) => errors.push(error));
+      socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${restBytes + 1}\r\n\r\na`);
+      socket.setEncoding("utf8");
+      const answer = (await socket.toArray()).join("");
+      expect(answer).toContain("refused");
+      return { socket, errors, ended };
+    }
+
+    test("can still send the rest, and the connection is not reset", async () => {
+      const { socket, errors, ended } = await readAnswer();
+      socket.end(large.subarray(0, restBytes));
+      await ended;
+      expect({ errors, unsent: socket.writableLength }).toEqual({ errors: [], unsent: 0 });
+    });
+
+    test("is disconnected if it sends no end, long before its time for the request is over", async () => {
+      const { ended } = await readAnswer();
+      await expect(ended).resolves.toBeUndefined();
+    });
+  });
+
   test.each([
     { title: "one answer", times: 1 },
     { title: "several pipelined answers", times: 8 },
