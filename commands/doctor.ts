@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { ConfigError, type EngineConfig, type ProviderName, readConfig } from "../shared/config.ts";
+import { ConfigError, type ProviderName, readConfig } from "../shared/config.ts";
 import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import { readOldestSnapshot } from "../shared/database/oldest-snapshot.ts";
@@ -114,10 +114,12 @@ function wrongSettings({ environment }: Terminal): Finding[] {
 }
 
 async function examine({ config, database, redis }: CommandContext): Promise<Report> {
+  // Loaded on demand, as in the command `providers check`, and before the waits: on a slow machine it takes as long as they may.
+  const { checkProvidersHealth } = await import("../worker/providers/health-check.ts");
   const [postgres, inRedis, providers] = await Promise.all([
     examinePostgres(database),
     examineRedis(redis, config.REDIS_URL),
-    examineProviders(config),
+    checkProvidersHealth(config),
   ]);
   const { clock } = inRedis;
   const workers = clock ? await examineWorkers(redis, clock) : [];
@@ -132,7 +134,7 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
     ...inRedis.findings,
     ...examineClocks(aheadMs),
     ...workers,
-    ...providers,
+    ...examineProviders(providers),
     ...plans,
   ]);
 }
@@ -344,10 +346,7 @@ async function examineWorkers(redis: Redis, clock: Clock): Promise<Finding[]> {
 }
 
 /** The health of each provider of SERP_PROVIDERS. One that works is enough to serve searches. */
-async function examineProviders(config: EngineConfig): Promise<Finding[]> {
-  // Loaded on demand, as in the command `providers check`.
-  const { checkProvidersHealth } = await import("../worker/providers/health-check.ts");
-  const all = await checkProvidersHealth(config);
+function examineProviders(all: readonly ProviderHealth[]): Finding[] {
   const isServed = all.some(({ problem }) => problem === null);
   return all.map((health) => examineProvider(health, isServed));
 }
