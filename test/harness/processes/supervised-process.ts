@@ -2,7 +2,6 @@ import { becomes } from "../assertions/eventually.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
 import { RunningProcess } from "./process.ts";
 
-const readyTimeoutMs = 90_000;
 const stopTimeoutMs = 20_000; // The grace period of an orchestrator.
 
 /** How one run of a supervised process ended. */
@@ -99,8 +98,8 @@ export class SupervisedProcess {
       // The line with its address comes up to 100 ms after it listens.
       return this.kind === "worker" || (this.url !== undefined && seesWorkers({ opsUrl }));
     };
-    if (!(await becomes(isReady, readyTimeoutMs)))
-      throw new Error(`${this.name} was not ready within ${readyTimeoutMs} ms: ${this.run?.stderr ?? "never started"}`);
+    if (!(await becomes(isReady)))
+      throw new Error(`${this.name} was not ready in time: ${this.run?.stderr ?? "never started"}`);
   }
 
   /** Ends the current run without a chance to finish anything. */
