@@ -49,7 +49,7 @@ export const honestOrganizations = ({ service }: AttackStack, count: number): Pr
 export function judgeHonest(answers: readonly CallerAnswer[], promised = "every honest search is answered"): Finding {
   const lost = answers.filter(({ status }) => status !== 200);
   const times = answers.map(({ ms }) => ms);
-  const reasons = lost.map((answer) => (answer.status === 0 ? answer.text.slice(0, 60) : outcomeOfAnswer(answer)));
+  const reasons = lost.map(outcomeOfAnswer);
   return {
     promised,
     seen: [

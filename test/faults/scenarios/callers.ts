@@ -15,7 +15,7 @@ export interface CallerAnswer {
   ms: number;
 }
 
-/** Callers that keep their connections and never retry. They are light enough to load a service on the same machine. */
+/** Callers that keep their connections. They are light enough to load a service on the same machine. */
 export class Callers {
   readonly #pools = new Map<string, Pool>();
 
@@ -30,6 +30,14 @@ export class Callers {
       },
       body: JSON.stringify(typeof query === "string" ? { keyword: query } : query),
     });
+  }
+
+  /** Searches again until the answer is no 503, which a slow machine gives. */
+  async searchUntilDecided(...search: Parameters<Callers["search"]>): Promise<CallerAnswer> {
+    for (;;) {
+      const answer = await this.search(...search);
+      if (answer.status !== 503) return answer;
+    }
   }
 
   usage(apiUrl: string, token: string): Promise<CallerAnswer> {
@@ -58,14 +66,16 @@ export class Callers {
   #poolOf(apiUrl: string): Pool {
     const known = this.#pools.get(apiUrl);
     if (known) return known;
-    const pool = new Pool(apiUrl, { headersTimeout: answerMsMax, bodyTimeout: answerMsMax });
+    const connect = { timeout: answerMsMax };
+    const pool = new Pool(apiUrl, { connect, headersTimeout: answerMsMax, bodyTimeout: answerMsMax });
     this.#pools.set(apiUrl, pool);
     return pool;
   }
 }
 
-/** The status of an answer, with its reason if it is an error: `429 concurrency`. */
+/** The status of an answer, with its reason if it is an error: `429 concurrency`; of a connection that failed, why. */
 export function outcomeOfAnswer({ status, text }: CallerAnswer): string {
+  if (status === 0) return text;
   const reason = status === 200 ? undefined : /"reason":"(\w+)"/.exec(text)?.[1];
   return reason === undefined ? String(status) : `${status} ${reason}`;
 }

@@ -29,7 +29,7 @@ export async function measureLastCredits(
   const organization = await service.organization({ creditMils: affordable * priceMils, terms: { priceMils } });
   const { organizationId, token } = organization;
   const answers = await callEach(attempts, inFlight, (n) =>
-    callers.search(stack.apiUrl(n), token, `last credits ${n}`),
+    callers.searchUntilDecided(stack.apiUrl(n), token, `last credits ${n}`),
   );
   const statuses = tally(answers.map(({ status }) => status));
   say(`last credits: ${answers.length} attempts, ${statuses}`);

@@ -54,21 +54,15 @@ async function limitedOrganization({ service }: ScenarioStack, owner: "organizat
 }
 
 async function searchWhileWorkerDies(stack: ScenarioStack, token: string, round: number): Promise<CallerAnswer[]> {
-  const { service, provider, workers } = stack;
+  const { service, callers, provider, workers } = stack;
   const before = provider.requests.length;
-  const sent = Array.from({ length: searches }, (_, n) => searchUntilDecided(stack, token, `limit ${round} ${n}`, n));
+  const sent = Array.from({ length: searches }, (_, n) =>
+    callers.searchUntilDecided(stack.apiUrl(n), token, `limit ${round} ${n}`),
+  );
   await service.until(async () => provider.requests.length - before >= affordable / 5);
   const victim = workers[round % workers.length];
   victim?.kill();
   const answers = await Promise.all(sent);
   await victim?.ready();
   return answers;
-}
-
-/** Searches until the answer is no 503. */
-async function searchUntilDecided(stack: ScenarioStack, token: string, keyword: string, n: number) {
-  for (;;) {
-    const answer = await stack.callers.search(stack.apiUrl(n), token, keyword);
-    if (answer.status !== 503) return answer;
-  }
 }

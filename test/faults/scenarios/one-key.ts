@@ -40,7 +40,7 @@ async function searchUnderKey(
   const callsBefore = provider.requests.length;
   const chargesBefore = await countCharges(service.database, organizationId);
   const answers = await Promise.all(
-    Array.from({ length: atOnce }, (_, n) => callers.search(stack.apiUrl(n), token, "one key", key)),
+    Array.from({ length: atOnce }, (_, n) => callers.searchUntilDecided(stack.apiUrl(n), token, "one key", key)),
   );
   await service.rest();
   const answered = answers.filter(({ status }) => status === 200);

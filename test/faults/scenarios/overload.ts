@@ -1,6 +1,6 @@
 import { auditCharges } from "../audit/audit.ts";
 import type { Row } from "../report.ts";
-import { arriveAt, type CallerAnswer, keepInFlight } from "./callers.ts";
+import { arriveAt, type CallerAnswer, keepInFlight, outcomeOfAnswer } from "./callers.ts";
 import { type Scenario, type ScenarioStack, withStack } from "./scenario-stack.ts";
 import { quantile, tally } from "./statistics.ts";
 
@@ -118,7 +118,7 @@ function rowsOf(
     {
       what,
       promised: "every other search gets 503 with Retry-After",
-      seen: `${refused.length} refused; other outcomes: ${tally(wrong.map(({ status }) => status))}`,
+      seen: `${refused.length} refused; other outcomes: ${tally(wrong.map(outcomeOfAnswer))}`,
       held: wrong.length === 0 && refused.length > 0,
     },
     {
