@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
 import { Row } from "../../../../worker/providers/serpapi/fields.ts";
 import { result } from "../../../../shared/results.ts";
+import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
 import {
   partsWithEveryElement,
   pageOf,
@@ -100,21 +101,22 @@ describe("a hostile answer of SerpApi", () => {
     ["with too many results", `"organic_results":${longList(JSON.stringify(row))}`],
     ["with too many parts", Array.from({ length: 10_000 }, (_, index) => `"part_${index}":{"a":1}`).join()],
   ])("%s is unreadable, in linear time", (_, part) => {
-    const start = performance.now();
     const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],${part}}`;
-    expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
-    expect(performance.now() - start).toBeLessThan(5_000);
+    const read = () =>
+      expect(serpapi.read({ status: 200, headers: {}, body })).toMatchObject({ failure: "unreadable" });
+    expect(cpuMsOf(read)).toBeLessThan(5_000);
   });
 
   test.each(["related_questions", "new_results", "ads", "immersive_products"])(
     "with a very long list in %s is still a page, in linear time",
     (name) => {
-      const start = performance.now();
-      for (const member of ["{}", '[{"title":"a"}]', '{"list":[{}]}']) {
-        const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${longList(member)}}`;
-        expect(serpapi.read({ status: 200, headers: {}, body })).toHaveProperty("hasMore", true);
-      }
-      expect(performance.now() - start).toBeLessThan(5_000);
+      const read = () => {
+        for (const member of ["{}", '[{"title":"a"}]', '{"list":[{}]}']) {
+          const body = `{"search_metadata":{"status":"Success"},"organic_results":[${JSON.stringify(row)}],"${name}":${longList(member)}}`;
+          expect(serpapi.read({ status: 200, headers: {}, body })).toHaveProperty("hasMore", true);
+        }
+      };
+      expect(cpuMsOf(read)).toBeLessThan(5_000);
     },
   );
 
