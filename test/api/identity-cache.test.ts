@@ -45,6 +45,18 @@ test("without a renewal what is known of a token lasts 1.5 s", async () => {
   expect(asked).toHaveLength(2);
 });
 
+test("a lookup that runs while an operator changes something still serves its caller, and is not remembered", async () => {
+  const { cache, asked, postgres } = openCache();
+  const { promise, resolve } = Promise.withResolvers<Caller>();
+  postgres.answer = () => promise;
+  const found = cache.find("used");
+  cache.clear();
+  resolve(caller);
+  expect(await found).toBe(caller);
+  await cache.find("used");
+  expect(asked).toHaveLength(2);
+});
+
 test("a token that is not used for 10 s is not looked up any more", async () => {
   const { cache, asked, pass } = openCache();
   await cache.find("used");
