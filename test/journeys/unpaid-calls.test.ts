@@ -1,15 +1,14 @@
 import { afterAll, expect, test } from "vitest";
 import { Connection } from "../harness/clients/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
-import { unpaidCalls } from "../harness/assertions/metrics.ts";
+import { seesWorkers, unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { hang, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** Provider calls that callers leave unpaid, and those that are not the callers' fault. */
 
 const stub = await startSerperStub();
-const environment = { ...stub.settings, SEARCH_DEADLINE_MS: "4000", WORKER_CONCURRENCY: "100" };
-const service = await Service.start({ environment });
+const service = await Service.start({ environment: { ...stub.settings, WORKER_CONCURRENCY: "100" } });
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await Promise.all([service.stop(), stub.close()]);
@@ -59,11 +58,14 @@ test("each of the equal searches that share one call counts if its answer is not
 
 test("callers that wait for a provider that hangs, or disconnect meanwhile, are not refused once it answers again", async () => {
   const organization = await service.organization({ terms: { unpaidCalls: 2 } });
+  const impatient = await service.startApi({ SEARCH_DEADLINE_MS: "4000" });
+  await service.until(() => seesWorkers(impatient));
+  const api = service.apis.indexOf(impatient);
   stub.otherwise = hang;
   const searches = Array.from({ length: 30 }, (_, at) => {
     const signal = at % 2 === 0 ? AbortSignal.timeout(1_000) : undefined;
     const body = { keyword: `unanswered ${at}`, depth: 100 };
-    return service.search(organization.token, body, signal && { signal }).catch(() => undefined);
+    return service.search(organization.token, body, { api, ...(signal && { signal }) }).catch(() => undefined);
   });
   const before = await unpaidCalls(service);
   await Promise.all(searches);
