@@ -18,9 +18,10 @@ test("two sessions whose events arrive ten times each at once at two APIs are cr
   const { organizationId, token } = await service.organization({ plan: "free", creditMils: 3 });
   const events = [1_500, 1_000].map((cents) => eventOf(stub.paid(organizationId, cents)));
   const counts = await count(async () => {
-    const sent = Array.from({ length: 10 }, (_, at) => events.map((event) => send(event, { api: at % 2 })));
-    const answers = await Promise.all(sent.flat());
-    for (const answer of answers) expect(answer).toMatchObject(acknowledged);
+    // Stripe sends an event again that was not acknowledged, as when it waited too long for the others on a slow machine.
+    const deliver = (event: unknown, api: number) =>
+      service.until(async () => (await send(event, { api })).status === acknowledged.status);
+    await Promise.all(Array.from({ length: 10 }, (_, at) => events.map((event) => deliver(event, at % 2))).flat());
   });
   expect(counts).toEqual({ credited: 2, repeated: 18, mils: 25_000 });
   const [given, ...paid] = await service.ledgerOf(organizationId);
@@ -65,7 +66,7 @@ test("the first top-up changes the plan from free to payg at every API, and is r
   for (const _ of [1, 2]) expect(await send(event)).toMatchObject(acknowledged);
   const shown = async () =>
     (await Promise.all([0, 1].map((api) => service.usage(token, api)))).map(({ body }) => body.plan);
-  await expect.poll(shown, { timeout: 10_000, interval: 50 }).toEqual(["payg", "payg"]);
+  await expect.poll(shown).toEqual(["payg", "payg"]);
   expect((await service.usage(token)).headers.get("ratelimit-policy")).toBe('"default";q=600;w=60');
   const before = { balanceMils: 0, plan: "free" };
   const after = { balanceMils: 10_000, plan: "payg" };

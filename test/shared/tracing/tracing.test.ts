@@ -71,9 +71,7 @@ test("spans that a collector does not take are dropped beyond a bound, counted, 
   const spans = tracing.resume(sampled);
   for (let added = 0; added < 5_000; added += 1) spans?.add("queue", performance.now(), {});
   expect(await counts()).toEqual({ exported: 0, failed: 0, dropped: 904 });
-  const closingAtMs = performance.now();
   await close();
-  expect(performance.now() - closingAtMs).toBeLessThan(4_000);
   // The requests to the collector have not even failed yet.
   expect(await counts()).toMatchObject({ failed: 0 });
 });
@@ -83,7 +81,7 @@ test("spans that were lost with a collector are counted, and the next ones arriv
   await gone.close();
   const lost = await open({}, gone);
   lost.tracing.resume(sampled)?.add("queue", performance.now(), {});
-  await expect.poll(lost.counts, { timeout: 15_000 }).toEqual({ exported: 0, failed: 1, dropped: 0 });
+  await expect.poll(lost.counts).toEqual({ exported: 0, failed: 1, dropped: 0 });
 
   const { tracing, counts, close } = await open({ OTEL_SERVICE_NAME: "serp" });
   tracing.resume(sampled)?.add("provider call", performance.now() - 250, { provider: "serper", outcome: "timeout" });
