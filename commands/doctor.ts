@@ -17,14 +17,20 @@ import { whenReady } from "../shared/redis/connect.ts";
 import type { ProviderHealth } from "../worker/providers/health-check.ts";
 import { inAskedUnit } from "./money.ts";
 import { describeLoss, marginsOf } from "./plans.ts";
-import { type CommandContext, exitCodes, type RunCommand, type ShowResult, type Terminal } from "./run-command.ts";
+import {
+  type CommandContext,
+  connectTimeoutMs,
+  exitCodes,
+  type RunCommand,
+  type ShowResult,
+  type Terminal,
+} from "./run-command.ts";
 
 // Deadlines are times of Redis' clock. The other clocks only show in logs and in the ledger.
 const clockDifferenceMaxMs = 1_000;
 const longWaitMs = 5_000;
 const gapsShownMax = 20;
 const olderThanTransactionsMax = 10_000;
-const redisTimeoutMs = 3_000;
 const oldestVersions = { postgres: 15, redis: 7 };
 /** The share of maxmemory from which Redis counts as almost full. */
 const almostFull = 0.8;
@@ -261,7 +267,7 @@ async function examineRedis(redis: Redis, url: string): Promise<{ findings: Find
   const noteRefusal = (error: Error) => (refusal = error.message);
   redis.on("error", noteRefusal);
   try {
-    if (!(await whenReady(redis, redisTimeoutMs))) return { findings: [unreachable(refusal)] };
+    if (!(await whenReady(redis, connectTimeoutMs))) return { findings: [unreachable(refusal)] };
     const clock = new Clock();
     await clock.read(redis);
     const info = readInfo(await redis.info());

@@ -27,8 +27,8 @@ export interface Terminal {
   exitCode: number;
 }
 
-/** A busy Postgres may take seconds to accept a connection, and one query of a command may wait for another. */
-const connectTimeoutMs = 10_000;
+/** A busy server may take seconds to accept a connection, and one query of a command may wait for another. */
+export const connectTimeoutMs = 10_000;
 
 /** How a command ended, for scripts. 0 means that it did what it was asked to. */
 export const exitCodes = {
