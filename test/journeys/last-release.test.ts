@@ -23,6 +23,7 @@ type Release = "last" | "this";
 let stub: SerperStub;
 
 const checkoutOf = (release: Release) => (release === "last" ? upgrade.last : undefined);
+const callers = 8;
 const organizationTerms = { creditMils: 1_000_000, terms: { windowLimit: 1_000_000, concurrency: 1_000 } };
 
 /** A failing search is refunded, and each other one charged once, whatever release has it. @param api the number of the API. */
@@ -168,7 +169,7 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; or
       answers.push(await service.search(token, { keyword: `load ${n}` }, { api, ...key }));
     }
   };
-  const asking = Promise.all(Array.from({ length: 24 }, ask));
+  const asking = Promise.all(Array.from({ length: callers }, ask));
   const manyAnswers = () => {
     const before = answers.length;
     return service.until(async () => answers.length >= before + 200);
