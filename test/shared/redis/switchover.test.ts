@@ -82,7 +82,8 @@ test("a connection that only reads leaves a primary that becomes a replica, and 
 
 test("a process that stops just as a subscriber is back ends without an error", async () => {
   const isBack = once(subscriber, "ready");
-  await old.operator.call("CLIENT", "KILL", "TYPE", "pubsub");
+  // It may not have subscribed yet.
+  await eventually(async () => Number(await old.operator.call("CLIENT", "KILL", "TYPE", "pubsub")) > 0);
   await isBack;
   address.silence("replies");
   const unhandled: unknown[] = [];
