@@ -172,7 +172,7 @@ async function findIntent({ log }: Pick<Context, "log">, stripe: Stripe, payment
   });
   const organizationId = organizationOf(intent);
   if (organizationId === undefined) return undefined;
-  // That of an automatic top-up may not be known yet as its PaymentIntent.
+  // The row of an automatic top-up may not have its PaymentIntent yet.
   const paymentId = paymentIdOf(intent) ?? paymentIntentId;
   return { organizationId, paymentId, mils: anyIntent.parse(intent).amount * milsPerCent };
 }
