@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { InFlightEntries } from "../shared/concurrency/in-flight-entries.ts";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { countOpenHolds } from "../shared/credits/open-holds.ts";
 import type { Context } from "../shared/process/context.ts";
@@ -14,7 +15,7 @@ type RunningSearch = Pick<SearchJob, "organizationId" | "openSearches">;
  * for a slot, the numbers are read anew.
  */
 export class OpenSearchCounts {
-  readonly #organizations = new Map<string, { claim: SlotClaim; running: number }>();
+  readonly #organizations = new InFlightEntries<{ claim: SlotClaim; running: number }>();
 
   /** The claim of a search that this worker begins with. Call {@link end} afterwards. */
   begin({ organizationId, openSearches }: RunningSearch): SlotClaim {
@@ -36,7 +37,7 @@ export class OpenSearchCounts {
 
   /** Reads the numbers anew, in one round trip. @throws if Redis does not answer. */
   async refresh(redis: Redis): Promise<void> {
-    const claims = [...this.#organizations.values()].map(({ claim }) => claim);
+    const claims = this.#organizations.values().map(({ claim }) => claim);
     const ids = claims.map(({ organizationId }) => organizationId);
     const counts = await countOpenHolds(redis, ids);
     for (const [at, claim] of claims.entries()) claim.openSearches = counts[at] ?? claim.openSearches;
