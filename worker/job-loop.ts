@@ -189,7 +189,7 @@ export class JobLoop {
   async takeOnTop(jobsMax: number): Promise<void> {
     if (!this.mayTakeOnTop) return;
     this.#expected += jobsMax;
-    const asked = Array.from({ length: jobsMax }, () => this.#takeJob(this.#takingOnTop, { isOnTop: true }));
+    const asked = Array.from({ length: jobsMax }, () => this.#takeJob(this.#takingOnTop));
     const replies = await Promise.allSettled(asked);
     this.#expected -= jobsMax;
     this.#resolveIfIdle();
@@ -316,11 +316,11 @@ export class JobLoop {
     }
   }
 
-  async #takeJob(from: IQueueBackend, { isOnTop = false } = {}): Promise<void> {
+  async #takeJob(from: IQueueBackend): Promise<void> {
     this.#asked += 1;
     const token = `${this.#worker.id}:${this.#asked}`;
     const job = await this.#worker.jobIn(await from.moveToActive(token, this.#worker.opts.name), token);
-    if (job) void this.#run({ job, token, isOnTop });
+    if (job) void this.#run({ job, token, isOnTop: from === this.#takingOnTop });
   }
 
   /** Ends a job. @param exchanged absent for one that is ended on its own. */
