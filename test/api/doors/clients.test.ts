@@ -129,7 +129,7 @@ test("every client shows its user that its patience has ended", async () => {
   await Promise.all(
     doorClients.filter(isShowing).map(async (doorClient) => {
       const { token } = await organizationOf(doorClient);
-      const asked = doorClient.search({ api: impatient.url, q: "sandbox:slow=5000", token });
+      const asked = doorClient.search({ api: impatient.url, q: "sandbox:slow=9000", token });
       await expect(asked).rejects.toThrow(shownBy(doorClient, timeout));
     }),
   );
