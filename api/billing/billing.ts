@@ -127,18 +127,19 @@ export function openBilling(parts: {
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));
   const searches = { database, longReads: new Semaphore() };
+  const exports = { pages, database, reads: new Semaphore(), downloading: new Set<string>() };
   const overview = { ...searches, readCredit, searchLogDays: config.SEARCH_LOG_DAYS };
   const addCredit = addCreditOf(topups, config);
   return {
     routes: [
-      get("/billing", account.page(writeOverview({ ...overview, addCredit }))),
+      get("/billing", account.page(writeOverview, { ...overview, addCredit })),
       get("/billing/live", handleLiveUpdates(live, liveOverview(overview))),
-      get("/billing/searches", account.page(writeSearches(searches), "searches")),
+      get("/billing/searches", account.page(writeSearches, searches, "searches")),
       get("/billing/searches/live", handleLiveUpdates(live, liveSearches(searches))),
-      get("/billing/searches/:requestId", ofAnswers().page(writeSearch(searches), "searches")),
-      get("/billing/searches/:requestId/compare", account.page(writeComparison(searches), "searches")),
-      get("/billing/searches.csv", account.download(sendCsvExport({ pages, database }))),
-      ...playgroundRoutes(ofAnswers(playgroundScript), { ...parts.playground, sessionSearches }),
+      get("/billing/searches/:requestId", ofAnswers().page(writeSearch, searches, "searches")),
+      get("/billing/searches/:requestId/compare", account.page(writeComparison, searches, "searches")),
+      get("/billing/searches.csv", account.download(sendCsvExport, exports)),
+      ...playgroundRoutes({ ...parts.playground, account: ofAnswers(playgroundScript), sessionSearches }),
       get("/playground/suggestions/location", suggestions.location),
       get("/playground/suggestions/language", suggestions.language),
       ...tokenRoutes({ account, database, hasDoors: config.COMPAT_DOORS.length > 0, announce, redis, sessions }),
@@ -155,51 +156,54 @@ export function openBilling(parts: {
 const get = (path: string, handle: Handler): AccountRoute => ({ method: "GET", path, handle });
 const post = (path: string, handle: Handler): AccountRoute => ({ method: "POST", path, handle });
 
-const playgroundRoutes = (account: AccountHandlers, parts: Parameters<typeof runPlayground>[1]): AccountRoute[] => [
-  get("/playground", account.page(showPlayground(parts), "searches")),
-  { ...post("/playground/search", account.form(runPlayground(account, parts), "searches")), page: "/playground" },
-  post("/playground/cancel", account.form(cancelPlayground(parts), "searches")),
+const playgroundRoutes = (parts: Parameters<typeof runPlayground>[0]): AccountRoute[] => [
+  get("/playground", parts.account.page(showPlayground, parts, "searches")),
+  { ...post("/playground/search", parts.account.form(runPlayground, parts, "searches")), page: "/playground" },
+  post("/playground/cancel", parts.account.form(cancelPlayground, parts, "searches")),
 ];
 
 const tokenRoutes = (parts: TokenParts & { redis: Redis; sessions: Sessions }): AccountRoute[] => [
-  get("/billing/tokens", parts.account.page(writeTokens(parts))),
-  post("/billing/tokens/create", parts.account.form(handleCreateForm(parts))),
-  post("/billing/tokens/limits", parts.account.form(handleTokenLimitsForm(parts))),
-  post("/billing/tokens/rotate", parts.account.form(handleRotateForm(parts))),
-  post("/billing/tokens/revoke", parts.account.form(handleRevokeForm(parts))),
-  get("/billing/tokens/:tokenId", parts.account.page(writeToken(parts))),
+  get("/billing/tokens", parts.account.page(writeTokens, parts)),
+  post("/billing/tokens/create", parts.account.form(handleCreateForm, parts)),
+  post("/billing/tokens/limits", parts.account.form(handleTokenLimitsForm, parts)),
+  post("/billing/tokens/rotate", parts.account.form(handleRotateForm, parts)),
+  post("/billing/tokens/revoke", parts.account.form(handleRevokeForm, parts)),
+  get("/billing/tokens/:tokenId", parts.account.page(writeToken, parts)),
 ];
 
 const settingsRoutes = (parts: SettingsParts): AccountRoute[] => [
-  get("/billing/settings", parts.account.page(writeSettings(parts))),
-  post("/billing/settings/limits", parts.account.form(handleLimitsForm(parts))),
-  post("/billing/settings/kept-answers", parts.account.form(handleKeptAnswersForm(parts))),
-  post("/billing/settings/low-balance", parts.account.form(handleLowBalanceForm(parts))),
-  post("/billing/settings/webhook", parts.account.form(handleWebhookForm(parts))),
-  post("/billing/settings/webhook/secret", parts.account.form(handleSecretForm(parts))),
-  post("/billing/settings/webhook/remove", parts.account.form(handleRemoveForm(parts))),
-  post("/billing/settings/webhook/test", parts.account.form(handleTestForm(parts))),
-  post("/billing/settings/webhook/replay", parts.account.form(handleReplayForm(parts))),
+  get("/billing/settings", parts.account.page(writeSettings, parts)),
+  post("/billing/settings/limits", parts.account.form(handleLimitsForm, parts)),
+  post("/billing/settings/kept-answers", parts.account.form(handleKeptAnswersForm, parts)),
+  post("/billing/settings/low-balance", parts.account.form(handleLowBalanceForm, parts)),
+  post("/billing/settings/webhook", parts.account.form(handleWebhookForm, parts)),
+  post("/billing/settings/webhook/secret", parts.account.form(handleSecretForm, parts)),
+  post("/billing/settings/webhook/remove", parts.account.form(handleRemoveForm, parts)),
+  post("/billing/settings/webhook/test", parts.account.form(handleTestForm, parts)),
+  post("/billing/settings/webhook/replay", parts.account.form(handleReplayForm, parts)),
 ];
 
+/** What payments need besides. */
+interface StripeParts {
+  topups: Topups;
+  autoTopups: AutoTopups;
+}
+
 /** @param stripe undefined if the operator has set up no payments. */
-function paymentRoutes(
-  parts: PaymentParts & { pages: PageSender },
-  stripe: { topups: Topups; autoTopups: AutoTopups } | undefined,
-): AccountRoute[] {
-  const { account, database } = parts;
-  const form = (handle: ((asked: FormRequest) => Promise<void>) | undefined) =>
-    handle ? account.form(handle) : noPayments;
+function paymentRoutes(parts: PaymentParts & { pages: PageSender }, stripe: StripeParts | undefined): AccountRoute[] {
+  const { account } = parts;
+  const form = (handle: (payment: PaymentParts & StripeParts, asked: FormRequest) => Promise<void>) =>
+    stripe ? account.form(handle, { ...parts, ...stripe }) : noPayments;
   return [
-    get("/billing/payments", account.page(writePayments(parts))),
-    get("/billing/statements/:month", account.page(writeStatement(parts))),
-    get("/billing/statements.csv", account.download(sendStatementCsv(parts))),
-    get("/billing/receipts/:grant", stripe ? account.download(sendToReceipt({ database, ...stripe })) : noPayments),
-    post("/billing/topup", form(stripe && beginTopUp(stripe))),
-    post("/billing/auto-topup", form(stripe && handleTermsForm(parts, stripe.topups.amountsMils))),
-    post("/billing/auto-topup/off", form(stripe && handleOffForm(parts))),
-    post("/billing/auto-topup/card", form(stripe && handleCardForm(stripe.autoTopups))),
-    post("/billing/auto-topup/card/remove", form(stripe && handleRemoveCardForm(parts))),
+    get("/billing/payments", account.page(writePayments, parts)),
+    get("/billing/statements/:month", account.page(writeStatement, parts)),
+    get("/billing/statements.csv", account.download(sendStatementCsv, parts)),
+    get("/billing/receipts/:grant", stripe ? account.download(sendToReceipt, { ...parts, ...stripe }) : noPayments),
+    post("/billing/topup", form(beginTopUp)),
+    post("/billing/auto-topup", form(handleTermsForm)),
+    post("/billing/auto-topup/off", form(handleOffForm)),
+    post("/billing/auto-topup/card", form(handleCardForm)),
+    post("/billing/auto-topup/card/remove", form(handleRemoveCardForm)),
   ];
 }
 

@@ -47,73 +47,73 @@ interface PageParts {
 }
 
 /** GET /playground: the form. Its fields may be in the address, so that a search can be shared. */
-export function showPlayground({ sessionSearches }: PageParts) {
-  return async (asked: PageRequest): Promise<AccountView> => {
-    const { request, response, caller } = asked;
-    const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
-    return view(caller, {
-      typed,
-      address: requestScopeOf(response).origin,
-      look: { hasFocus: true, isOpen: false },
-      outcome: firstSteps(),
-      searches: await sessionSearches.read(asked),
-    });
-  };
+export async function showPlayground({ sessionSearches }: PageParts, asked: PageRequest): Promise<AccountView> {
+  const { request, response, caller } = asked;
+  const typed = new URLSearchParams(URL.parse(request.originalUrl, "http://playground")?.search);
+  return view(caller, {
+    typed,
+    address: requestScopeOf(response).origin,
+    look: { hasFocus: true, isOpen: false },
+    outcome: firstSteps(),
+    searches: await sessionSearches.read(asked),
+  });
 }
 
 /**
  * POST /playground/search: runs a search like `POST /v1/serp/search`, with its admission, hold, charge and delivery. The form has an
  * idempotency key, so a double click or a reload pays once. Another query from the same form is another search.
  */
-export function runPlayground(account: AccountHandlers, parts: PlaygroundParts & PageParts) {
-  const { delivery, unsent, sessionSearches } = parts;
-  return async (asked: FormRequest): Promise<void> => {
-    const { response, caller, form } = asked;
-    const scope = requestScopeOf(response);
-    const disconnected = abortOnDisconnect(response).signal;
-    const page = { typed: form, address: scope.origin, look: { hasFocus: false, isOpen: false } };
-    const sentQuery = requestBodyOf(form);
-    scope.search = sentQuery;
-    try {
-      requireScope(caller, "search");
-      const { query, idempotencyKey } = readKeyedQuery(form);
-      const search = { caller, query, idempotencyKey, disconnected };
-      const { searchRequest, answer } = await runSearch(parts, scope, search);
-      await sessionSearches.add(asked, answer.requestId);
-      const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
-      // Rendered before the delivery begins, because whatever is sent from then on counts as the answer.
-      const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
-      response.once("finish", delivery.begin(searchRequest, response, answer.payable));
-      response.setHeader("X-Request-Id", answer.requestId);
-      unsent.trackUnsent(caller.organizationId, response)(answer.body.length);
-      account.send(asked, 200, shown);
-    } catch (error) {
-      if (!(error instanceof CallerError)) throw error;
-      recordError(response, error);
-      const retrySeconds = retryAfterSeconds(error);
-      if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
-      const searches = await sessionSearches.read(asked);
-      const look = { hasFocus: false, isOpen: issuesIn(error.details).some(({ path }) => !unfolded.includes(path)) };
-      const outcome = errorView(scope.requestId, error, caller);
-      // The search may be charged although its answer did not come: to search again is to repeat it.
-      const key = errors[error.code].retry ? form.get("key") : null;
-      const shown = view(caller, { ...page, look, outcome, searches, key });
-      account.send(asked, errors[error.code].status, shown);
-    }
-  };
+export async function runPlayground(
+  parts: PlaygroundParts & PageParts & { account: AccountHandlers },
+  asked: FormRequest,
+): Promise<void> {
+  const { account, delivery, unsent, sessionSearches } = parts;
+  const { response, caller, form } = asked;
+  const scope = requestScopeOf(response);
+  const disconnected = abortOnDisconnect(response).signal;
+  const page = { typed: form, address: scope.origin, look: { hasFocus: false, isOpen: false } };
+  const sentQuery = requestBodyOf(form);
+  scope.search = sentQuery;
+  try {
+    requireScope(caller, "search");
+    const { query, idempotencyKey } = readKeyedQuery(form);
+    const search = { caller, query, idempotencyKey, disconnected };
+    const { searchRequest, answer } = await runSearch(parts, scope, search);
+    await sessionSearches.add(asked, answer.requestId);
+    const searches = await sessionSearches.read(asked, { requestId: answer.requestId, query });
+    // Rendered before the delivery begins, because whatever is sent from then on counts as the answer.
+    const shown = view(caller, { ...page, outcome: answerView(answer.body, { query, idempotencyKey }), searches });
+    response.once("finish", delivery.begin(searchRequest, response, answer.payable));
+    response.setHeader("X-Request-Id", answer.requestId);
+    unsent.trackUnsent(caller.organizationId, response)(answer.body.length);
+    account.send(asked, 200, shown);
+  } catch (error) {
+    if (!(error instanceof CallerError)) throw error;
+    recordError(response, error);
+    const retrySeconds = retryAfterSeconds(error);
+    if (retrySeconds !== undefined) response.setHeader("Retry-After", retrySeconds);
+    const searches = await sessionSearches.read(asked);
+    const look = { hasFocus: false, isOpen: issuesIn(error.details).some(({ path }) => !unfolded.includes(path)) };
+    const outcome = errorView(scope.requestId, error, caller);
+    // The search may be charged although its answer did not come: to search again is to repeat it.
+    const key = errors[error.code].retry ? form.get("key") : null;
+    const shown = view(caller, { ...page, look, outcome, searches, key });
+    account.send(asked, errors[error.code].status, shown);
+  }
 }
 
 /**
  * POST /playground/cancel: cancels the search of a form that was sent with the same fields. The page's script asks, and gets JSON: how
  * it ended, and after a charge the address of the answer.
  */
-export function cancelPlayground({ cancelSearch, searchTimeoutMs: timeoutMs }: PlaygroundParts) {
-  return async ({ request, response, caller, form }: FormRequest): Promise<void> => {
-    requireScope(caller, "search");
-    const ended = await cancelSearch({ ...readKeyedQuery(form), caller, timeoutMs });
-    const address = ended.outcome === "charged" ? searchAddress(ended.requestId) : undefined;
-    sendJson(request, response, 200, JSON.stringify({ outcome: ended.outcome, address }));
-  };
+export async function cancelPlayground(
+  { cancelSearch, searchTimeoutMs: timeoutMs }: PlaygroundParts,
+  { request, response, caller, form }: FormRequest,
+): Promise<void> {
+  requireScope(caller, "search");
+  const ended = await cancelSearch({ ...readKeyedQuery(form), caller, timeoutMs });
+  const address = ended.outcome === "charged" ? searchAddress(ended.requestId) : undefined;
+  sendJson(request, response, 200, JSON.stringify({ outcome: ended.outcome, address }));
 }
 
 const keyCharactersMax = 64;

@@ -60,7 +60,11 @@ export class AccountHandlers {
   }
 
   /** A page by GET. Without a session it is the sign-in form, which leads back to the same address. */
-  page(write: (asked: PageRequest) => Promise<AccountView>, access: Access = "account"): Handler {
+  page<Parts>(
+    write: (parts: Parts, asked: PageRequest) => Promise<AccountView>,
+    parts: Parts,
+    access: Access = "account",
+  ): Handler {
     const { sessions, pageWindow, pages, database } = this.#parts;
     return async (request, response) => {
       const cookies = sessions.countCookies(request);
@@ -73,19 +77,19 @@ export class AccountHandlers {
       await pageWindow.take(signedIn.caller);
       const writing = readName(database, signedIn.caller).then(async (name) => {
         const asked = { ...signedIn, request, response, name };
-        this.send(asked, 200, await write(asked));
+        this.send(asked, 200, await write(parts, asked));
       });
       await orPostgresUnavailable(writing);
     };
   }
 
   /** A download by GET. @throws {CallerError} `unauthenticated`, `rate_limited`. */
-  download(send: (asked: AccountRequest) => Promise<void>): Handler {
+  download<Parts>(send: (parts: Parts, asked: AccountRequest) => Promise<void>, parts: Parts): Handler {
     const { sessions, pageWindow } = this.#parts;
     return async (request, response) => {
       const signedIn = await requireSession(sessions, request, response, "account");
       await pageWindow.take(signedIn.caller);
-      await orPostgresUnavailable(send({ ...signedIn, request, response }));
+      await orPostgresUnavailable(send(parts, { ...signedIn, request, response }));
     };
   }
 
@@ -93,7 +97,11 @@ export class AccountHandlers {
    * A form by POST, with `organizationField`. @throws {CallerError} `bad_request` for a form of another site, or of a page that was
    * opened for another organization; `unauthenticated`, `rate_limited`.
    */
-  form(handle: (asked: FormRequest) => Promise<void>, access: Access = "account"): Handler {
+  form<Parts>(
+    handle: (parts: Parts, asked: FormRequest) => Promise<void>,
+    parts: Parts,
+    access: Access = "account",
+  ): Handler {
     const { sessions, pageWindow, database } = this.#parts;
     return async (request, response) => {
       rejectCrossOrigin(request, response);
@@ -105,7 +113,7 @@ export class AccountHandlers {
       // Counts like a page view, so that a script cannot send forms without limit.
       await pageWindow.take(signedIn.caller);
       const handling = readName(database, signedIn.caller).then((name) =>
-        handle({ ...signedIn, request, response, form, name }),
+        handle(parts, { ...signedIn, request, response, form, name }),
       );
       await orPostgresUnavailable(handling);
     };

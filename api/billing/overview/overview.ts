@@ -43,35 +43,36 @@ interface OverviewParts {
 }
 
 /** GET /billing: the summary of the account. */
-export function writeOverview(parts: OverviewParts & { addCredit: AddCredit }) {
+export async function writeOverview(
+  parts: OverviewParts & { addCredit: AddCredit },
+  { request, response, caller, name }: PageRequest,
+): Promise<AccountView> {
   const { database, readCredit, addCredit } = parts;
-  return async ({ request, response, caller, name }: PageRequest): Promise<AccountView> => {
-    const { organizationId } = caller;
-    const credit = await readCredit(caller);
-    const view = readUsageView(request);
-    const tokens = await readTokenChoice(database, organizationId, view.tokenId);
-    if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
-      throw new CallerError("not_found");
-    const activity = await readActivity(parts, organizationId, view);
-    const back = readReturn(request);
-    const usage = html`<section class="panel usage" aria-labelledby="usage-title">
+  const { organizationId } = caller;
+  const credit = await readCredit(caller);
+  const view = readUsageView(request);
+  const tokens = await readTokenChoice(database, organizationId, view.tokenId);
+  if (view.tokenId !== undefined && !tokens.some(({ tokenId }) => tokenId === view.tokenId))
+    throw new CallerError("not_found");
+  const activity = await readActivity(parts, organizationId, view);
+  const back = readReturn(request);
+  const usage = html`<section class="panel usage" aria-labelledby="usage-title">
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
 ${usageSection(activity.chart, view)}
 </section>`;
-    const latest = latestSection(activity.latest, requestScopeOf(response).origin);
-    const add = addCreditSection(addCredit, { name, organizationId });
-    const content = isNew(activity.latest) ? [latest, usage] : [usage, latest];
-    // Without credit for a search, credit is the next step.
-    const isShort = credit.availableMils < caller.plan.priceMils && !caller.suspended;
-    return {
-      path: "/billing",
-      title: "Overview",
-      live: `/billing/live?${usageViewQuery(view)}${back.paymentId === undefined ? "" : `&topup=paid&payment=${back.paymentId}`}`,
-      body: html`${await returnNotice(database, organizationId, back)}
+  const latest = latestSection(activity.latest, requestScopeOf(response).origin);
+  const add = addCreditSection(addCredit, { name, organizationId });
+  const content = isNew(activity.latest) ? [latest, usage] : [usage, latest];
+  // Without credit for a search, credit is the next step.
+  const isShort = credit.availableMils < caller.plan.priceMils && !caller.suspended;
+  return {
+    path: "/billing",
+    title: "Overview",
+    live: `/billing/live?${usageViewQuery(view)}${back.paymentId === undefined ? "" : `&topup=paid&payment=${back.paymentId}`}`,
+    body: html`${await returnNotice(database, organizationId, back)}
 ${lowBalanceBanner(credit.state.balanceMils, activity.thresholdMils)}
 ${creditSection(credit, activity.week)}
 ${isShort ? [add, ...content] : [...content, add]}`,
-    };
   };
 }
 

@@ -58,12 +58,13 @@ ${amountsMils.map(
 }
 
 /** POST /billing/topup: redirects the browser to the payment page. The credit arrives with Stripe's webhook. */
-export function beginTopUp({ topups }: { topups: Topups }) {
-  return async ({ response, caller, form, name }: FormRequest) => {
-    const { organizationId } = caller;
-    const mils = Number(form.get("mils"));
-    const { url } = await topups.begin({ organizationId, organizationName: name, mils, returnPath: "/billing" });
-    requestScopeOf(response).logFields.outcome = "payment_begun";
-    leadTo(response, url);
-  };
+export async function beginTopUp(
+  { topups }: { topups: Topups },
+  { response, caller, form, name }: FormRequest,
+): Promise<void> {
+  const { organizationId } = caller;
+  const mils = Number(form.get("mils"));
+  const { url } = await topups.begin({ organizationId, organizationName: name, mils, returnPath: "/billing" });
+  requestScopeOf(response).logFields.outcome = "payment_begun";
+  leadTo(response, url);
 }

@@ -46,16 +46,14 @@ export interface PaymentParts {
   addCredit: AddCredit;
 }
 
-/** GET /billing/payments: top-ups with their receipts, automatic top-up, and the monthly statements. */
-export function writePayments(parts: PaymentParts) {
-  return (asked: PageRequest): Promise<AccountView> => paymentsView(parts, asked, newForm);
-}
-
-/** @param sent the form of automatic top-up, if it was refused. */
-async function paymentsView(
+/**
+ * GET /billing/payments: top-ups with their receipts, automatic top-up, and the monthly statements.
+ * @param sent the form of automatic top-up, if it was refused.
+ */
+export async function writePayments(
   { database, addCredit }: PaymentParts,
   { request, caller: { organizationId }, name }: PageRequest,
-  sent: SentForm,
+  sent: SentForm = newForm,
 ): Promise<AccountView> {
   const before = versionOf(request.query["before"]);
   const [topups, organization, autoTopup] = await Promise.all([
@@ -131,38 +129,37 @@ function statementSection(months: readonly string[]): Html {
 const grantIds = /^(cs|pi)_\w{1,250}$/;
 
 /** GET /billing/receipts/:grant: leads the browser to Stripe's receipt of a top-up of this organization. */
-export function sendToReceipt({ database, topups }: { database: Database; topups: Topups }) {
-  return async ({ request, response, caller }: AccountRequest): Promise<void> => {
-    const grantId = request.params["grant"];
-    if (typeof grantId !== "string" || !grantIds.test(grantId)) throw new CallerError("not_found");
-    const isOwn = await isTopupOf(database, caller.organizationId, grantId);
-    if (!isOwn) throw new CallerError("not_found");
-    const { url } = await topups.findReceipt(grantId);
-    leadTo(response, url);
-  };
+export async function sendToReceipt(
+  { database, topups }: { database: Database; topups: Topups },
+  { request, response, caller }: AccountRequest,
+): Promise<void> {
+  const grantId = request.params["grant"];
+  if (typeof grantId !== "string" || !grantIds.test(grantId)) throw new CallerError("not_found");
+  const isOwn = await isTopupOf(database, caller.organizationId, grantId);
+  if (!isOwn) throw new CallerError("not_found");
+  const { url } = await topups.findReceipt(grantId);
+  leadTo(response, url);
 }
 
 /** POST /billing/auto-topup: sets when and how much, and switches automatic top-up on. */
-export function handleTermsForm(parts: PaymentParts, offeredMils: readonly number[]) {
-  return async (asked: FormRequest): Promise<void> => {
-    const { form, caller } = asked;
-    const known = await readAutoTopup(parts.database, caller.organizationId);
-    const { terms, problems } = readTerms(form, choices(offeredMils, known?.terms));
-    if (!terms) {
-      const view = await paymentsView(parts, asked, { values: form, problems });
-      return parts.account.send(asked, 400, view);
-    }
-    // A page from before the payer switched it off must not allow charges again.
-    const wasOn = form.has("was_on");
-    const shown = form.get("was_terms");
-    const outcome = await changeAccount(parts.database, asked, async (transaction, changer) => {
-      const { terms: stored } = (await readAutoTopup(transaction, caller.organizationId)) ?? {};
-      // Nor may a page from before they were changed set those that it showed. A second click sends what is stored.
-      if (shown !== null && ![shown, textOf(terms)].includes(textOf(stored))) return "changed_meanwhile";
-      return switchOn(transaction, changer, terms, { wasOn });
-    });
-    leadBack(asked, outcome);
-  };
+export async function handleTermsForm(parts: PaymentParts & { topups: Topups }, asked: FormRequest): Promise<void> {
+  const { form, caller } = asked;
+  const known = await readAutoTopup(parts.database, caller.organizationId);
+  const { terms, problems } = readTerms(form, choices(parts.topups.amountsMils, known?.terms));
+  if (!terms) {
+    const view = await writePayments(parts, asked, { values: form, problems });
+    return parts.account.send(asked, 400, view);
+  }
+  // A page from before the payer switched it off must not allow charges again.
+  const wasOn = form.has("was_on");
+  const shown = form.get("was_terms");
+  const outcome = await changeAccount(parts.database, asked, async (transaction, changer) => {
+    const { terms: stored } = (await readAutoTopup(transaction, caller.organizationId)) ?? {};
+    // Nor may a page from before they were changed set those that it showed. A second click sends what is stored.
+    if (shown !== null && ![shown, textOf(terms)].includes(textOf(stored))) return "changed_meanwhile";
+    return switchOn(transaction, changer, terms, { wasOn });
+  });
+  leadBack(asked, outcome);
 }
 
 const notAnAmount = `Enter an amount above zero, such as 5 or 7.50. ${amountRule}`;
@@ -188,29 +185,26 @@ const textOf = (terms: AutoTopupTerms | undefined) =>
   terms ? [terms.thresholdMils, terms.amountMils, terms.ceilingMils].join() : "";
 
 /** POST /billing/auto-topup/off */
-export function handleOffForm({ database }: PaymentParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, switchOff, { isEnd: true });
-    leadBack(asked, "off");
-  };
+export async function handleOffForm({ database }: PaymentParts, asked: FormRequest): Promise<void> {
+  await changeAccount(database, asked, switchOff, { isEnd: true });
+  leadBack(asked, "off");
 }
 
 /** POST /billing/auto-topup/card/remove */
-export function handleRemoveCardForm({ database }: PaymentParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, removeCard, { isEnd: true });
-    leadBack(asked, "card_removed");
-  };
+export async function handleRemoveCardForm({ database }: PaymentParts, asked: FormRequest): Promise<void> {
+  await changeAccount(database, asked, removeCard, { isEnd: true });
+  leadBack(asked, "card_removed");
 }
 
 /** POST /billing/auto-topup/card: redirects the browser to Stripe's page for a card. The card arrives with Stripe's webhook. */
-export function handleCardForm(autoTopups: AutoTopups) {
-  return async ({ response, caller: { organizationId }, name }: FormRequest): Promise<void> => {
-    const holder = { organizationId, organizationName: name, returnPath: "/billing/payments" };
-    const { url } = await autoTopups.beginCard(holder);
-    requestScopeOf(response).logFields.outcome = "card_begun";
-    leadTo(response, url);
-  };
+export async function handleCardForm(
+  { autoTopups }: { autoTopups: AutoTopups },
+  { response, caller: { organizationId }, name }: FormRequest,
+): Promise<void> {
+  const holder = { organizationId, organizationName: name, returnPath: "/billing/payments" };
+  const { url } = await autoTopups.beginCard(holder);
+  requestScopeOf(response).logFields.outcome = "card_begun";
+  leadTo(response, url);
 }
 
 /** Leads the browser back to the page, so that a reload does not send the form again. */

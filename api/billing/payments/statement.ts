@@ -10,19 +10,20 @@ import { html, type Html } from "../../pages/html.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 
 /** GET /billing/statements/:month: a month of the ledger, such as `2026-03`. */
-export function writeStatement({ database }: { database: Database }) {
-  return async ({ request, caller: { organizationId } }: PageRequest): Promise<AccountView> => {
-    const statement = await statementOf(database, organizationId, request.params["month"]);
-    return {
-      path: "/billing/payments",
-      title: `Statement of ${monthOf(statement.month)}`,
-      above: { path: "/billing/payments", label: "Payments" },
-      body: html`<div class="pair">
+export async function writeStatement(
+  { database }: { database: Database },
+  { request, caller: { organizationId } }: PageRequest,
+): Promise<AccountView> {
+  const statement = await statementOf(database, organizationId, request.params["month"]);
+  return {
+    path: "/billing/payments",
+    title: `Statement of ${monthOf(statement.month)}`,
+    above: { path: "/billing/payments", label: "Payments" },
+    body: html`<div class="pair">
 ${summary(statement)}
 ${creditTable(statement)}
 </div>
 ${dayTable(statement)}`,
-    };
   };
 }
 
@@ -104,16 +105,17 @@ type Row = Partial<Record<(typeof columns)[number], string | number>>;
  * GET /billing/statements.csv?month=2026-03: the statement of a month. The first row has the opening balance, the last one the
  * closing balance; the amounts between them add up to the difference.
  */
-export function sendStatementCsv({ pages, database }: { pages: PageSender; database: Database }) {
-  return async ({ request, response, caller: { organizationId } }: AccountRequest): Promise<void> => {
-    const statement = await statementOf(database, organizationId, request.query["month"]);
-    // Escapes texts that a spreadsheet would run as formulas.
-    const text = stringify([...rowsOf(statement)], { columns: [...columns], header: true, escape_formulas: true });
-    pages.setHeaders(response);
-    response.setHeader("Content-Type", "text/csv; charset=utf-8");
-    response.setHeader("Content-Disposition", `attachment; filename="serpmill-statement-${statement.month}.csv"`);
-    response.end(text);
-  };
+export async function sendStatementCsv(
+  { pages, database }: { pages: PageSender; database: Database },
+  { request, response, caller: { organizationId } }: AccountRequest,
+): Promise<void> {
+  const statement = await statementOf(database, organizationId, request.query["month"]);
+  // Escapes texts that a spreadsheet would run as formulas.
+  const text = stringify([...rowsOf(statement)], { columns: [...columns], header: true, escape_formulas: true });
+  pages.setHeaders(response);
+  response.setHeader("Content-Type", "text/csv; charset=utf-8");
+  response.setHeader("Content-Disposition", `attachment; filename="serpmill-statement-${statement.month}.csv"`);
+  response.end(text);
 }
 
 function* rowsOf(statement: Statement): Generator<Row> {

@@ -16,30 +16,31 @@ import type { SearchesParts } from "./searches.ts";
  * GET /billing/searches/:requestId/compare: what has changed since the previous answer to the same query.
  * @throws {CallerError} `not_found` unless both searches may be seen.
  */
-export function writeComparison({ database, longReads }: SearchesParts) {
-  return async ({ request, caller }: PageRequest): Promise<AccountView> => {
-    const read = requestIdSchema.safeParse(request.params["requestId"]);
-    if (!read.success) throw new CallerError("not_found");
-    const { organizationId } = caller;
-    const reading = async () => {
-      const shown = await readSearch(database, { organizationId, only: onlyTokenOf(caller) }, read.data);
-      const before = shown?.previous && (await readAnswer(database, organizationId, shown.previous));
-      return { ...shown, before };
-    };
-    const { entry, answer, previous, before } = await longReads.run(reading, organizationId);
-    if (!entry || !answer) throw new CallerError("not_found");
-    return {
-      path: "/billing/searches",
-      title: entry.search?.query.keyword ?? "Search",
-      above: { path: searchAddress(read.data), label: "This search" },
-      body: html`<section class="panel" aria-labelledby="changes-title">
+export async function writeComparison(
+  { database, longReads }: SearchesParts,
+  { request, caller }: PageRequest,
+): Promise<AccountView> {
+  const read = requestIdSchema.safeParse(request.params["requestId"]);
+  if (!read.success) throw new CallerError("not_found");
+  const { organizationId } = caller;
+  const reading = async () => {
+    const shown = await readSearch(database, { organizationId, only: onlyTokenOf(caller) }, read.data);
+    const before = shown?.previous && (await readAnswer(database, organizationId, shown.previous));
+    return { ...shown, before };
+  };
+  const { entry, answer, previous, before } = await longReads.run(reading, organizationId);
+  if (!entry || !answer) throw new CallerError("not_found");
+  return {
+    path: "/billing/searches",
+    title: entry.search?.query.keyword ?? "Search",
+    above: { path: searchAddress(read.data), label: "This search" },
+    body: html`<section class="panel" aria-labelledby="changes-title">
 ${
   previous && before
     ? comparison({ answer, requestId: read.data }, { answer: before, requestId: previous.requestId })
     : html`<h2 id="changes-title">Nothing to compare</h2><p>There is no earlier answer to this query, or it is no longer kept.</p>`
 }
 </section>`,
-    };
   };
 }
 

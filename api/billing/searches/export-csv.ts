@@ -1,7 +1,6 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { stringify } from "csv-stringify/sync";
-import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { FoundSearches, SearchEntry } from "../../ledger/find-searches.ts";
@@ -10,7 +9,7 @@ import { unavailable } from "../../errors.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import type { PageSender } from "../../pages/page-sender.ts";
 import type { AccountRequest } from "../frame/account-handlers.ts";
-import { type LedgerView, readEntries, readLedgerView } from "./history.ts";
+import { type LedgerView, type LongReads, readEntries, readLedgerView } from "./history.ts";
 
 const rowsMax = 100_000;
 // Few, so that a read takes Postgres about two milliseconds, and so that it always chooses the index.
@@ -35,38 +34,45 @@ const searchColumns = [
 type LedgerRow = Record<(typeof ledgerColumns)[number], string | number>;
 type SearchRow = Record<(typeof searchColumns)[number], string | number>;
 
+interface ExportParts {
+  pages: PageSender;
+  database: Database;
+  /** One read of the ledger at a time. A reader that stops holds no turn, so it delays no other download. */
+  reads: LongReads;
+  /** The organizations that download now. */
+  downloading: Set<string>;
+}
+
 /**
  * GET /billing/searches.csv: the filtered history, or the found searches, newest first. The mils of the whole history add up to the
  * balance.
  */
-export function sendCsvExport({ pages, database }: { pages: PageSender; database: Database }) {
-  const downloading = new Set<string>();
-  // One read of the ledger at a time. A reader that stops holds no turn, so it delays no other download.
-  const reads = new Semaphore();
-  const read: ReadEntries = (organizationId, view) =>
-    reads.run(() => readEntries(database, organizationId, view, rowsPerRead));
-  return async ({ request, response, caller: { organizationId } }: AccountRequest) => {
-    const view = readLedgerView(request);
-    if (downloading.has(organizationId))
-      throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
-    if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
-    downloading.add(organizationId);
-    try {
-      const chunks = csvChunks(read, organizationId, view);
-      const first = await chunks.next(); // Up to here a failure is sent as an error page.
-      pages.setHeaders(response);
-      response.setHeader("Content-Type", "text/csv; charset=utf-8");
-      response.setHeader("Content-Disposition", `attachment; filename="serpmill-${view.filter}.csv"`);
-      const text = Readable.from(prepend(first.value ?? "", chunks));
-      await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
-        // The status is already sent, so only a broken connection can signal that the file is incomplete.
-        requestScopeOf(response).logFields.outcome = "cut_short";
-        response.destroy();
-      });
-    } finally {
-      downloading.delete(organizationId);
-    }
-  };
+export async function sendCsvExport(
+  { pages, database, reads, downloading }: ExportParts,
+  { request, response, caller: { organizationId } }: AccountRequest,
+): Promise<void> {
+  const view = readLedgerView(request);
+  if (downloading.has(organizationId))
+    throw new CallerError("rate_limited", { reason: "downloads", limit: 1, retryAfterMs });
+  if (downloading.size >= processDownloadsMax) throw unavailable("too_many_downloads", retryAfterMs);
+  downloading.add(organizationId);
+  const read: ReadEntries = (part) =>
+    reads.run(() => readEntries(database, organizationId, part, rowsPerRead), organizationId);
+  try {
+    const chunks = csvChunks(read, view);
+    const first = await chunks.next(); // Up to here a failure is sent as an error page.
+    pages.setHeaders(response);
+    response.setHeader("Content-Type", "text/csv; charset=utf-8");
+    response.setHeader("Content-Disposition", `attachment; filename="serpmill-${view.filter}.csv"`);
+    const text = Readable.from(prepend(first.value ?? "", chunks));
+    await pipeline(text, response, { signal: AbortSignal.timeout(downloadMsMax) }).catch(() => {
+      // The status is already sent, so only a broken connection can signal that the file is incomplete.
+      requestScopeOf(response).logFields.outcome = "cut_short";
+      response.destroy();
+    });
+  } finally {
+    downloading.delete(organizationId);
+  }
 }
 
 async function* prepend(first: string, rest: AsyncIterable<string>) {
@@ -74,13 +80,13 @@ async function* prepend(first: string, rest: AsyncIterable<string>) {
   yield* rest;
 }
 
-type ReadEntries = (organizationId: string, view: LedgerView) => Promise<FoundSearches>;
+type ReadEntries = (view: LedgerView) => Promise<FoundSearches>;
 
-async function* csvChunks(read: ReadEntries, organizationId: string, view: LedgerView): AsyncGenerator<string> {
+async function* csvChunks(read: ReadEntries, view: LedgerView): AsyncGenerator<string> {
   let before: string | undefined;
   let header = true;
   for (let rows = 0; rows < rowsMax; ) {
-    const { entries, older } = await read(organizationId, { ...view, before });
+    const { entries, older } = await read({ ...view, before });
     // Escapes texts that a spreadsheet would run as formulas.
     const options = { columns: [...ledgerColumns, ...searchColumns], header, escape_formulas: true };
     yield stringify(

@@ -27,31 +27,32 @@ import { codeSamples, formAddress, requestBodyOf } from "../../playground/search
  * refused.
  * @throws {CallerError} `not_found` also for a search of another organization, or of another token than the only one of the session.
  */
-export function writeSearch({ database, longReads }: SearchesParts) {
-  return async ({ request, response, caller }: PageRequest): Promise<AccountView> => {
-    const read = requestIdSchema.safeParse(request.params["requestId"]);
-    if (!read.success) throw new CallerError("not_found");
-    const only = onlyTokenOf(caller);
-    const reading = () => readSearch(database, { ...caller, only }, read.data);
-    const shown = await longReads.run(reading, caller.organizationId);
-    if (!shown) {
-      const refusal = await findRefused(database, read.data, caller.organizationId);
-      if (!refusal || (only !== undefined && refusal.tokenId !== only)) throw new CallerError("not_found");
-      return refusedView(refusal);
-    }
-    const { entry, answer } = shown;
-    const { origin } = requestScopeOf(response);
-    return {
-      path: "/billing/searches",
-      title: entry.search?.query.keyword ?? "Search",
-      above: { path: "/billing/searches", label: "All searches" },
-      body: html`${entry.search && actions(entry.search, shown, { caller, origin })}
+export async function writeSearch(
+  { database, longReads }: SearchesParts,
+  { request, response, caller }: PageRequest,
+): Promise<AccountView> {
+  const read = requestIdSchema.safeParse(request.params["requestId"]);
+  if (!read.success) throw new CallerError("not_found");
+  const only = onlyTokenOf(caller);
+  const reading = () => readSearch(database, { ...caller, only }, read.data);
+  const shown = await longReads.run(reading, caller.organizationId);
+  if (!shown) {
+    const refusal = await findRefused(database, read.data, caller.organizationId);
+    if (!refusal || (only !== undefined && refusal.tokenId !== only)) throw new CallerError("not_found");
+    return refusedView(refusal);
+  }
+  const { entry, answer } = shown;
+  const { origin } = requestScopeOf(response);
+  return {
+    path: "/billing/searches",
+    title: entry.search?.query.keyword ?? "Search",
+    above: { path: "/billing/searches", label: "All searches" },
+    body: html`${entry.search && actions(entry.search, shown, { caller, origin })}
 <div class="pair">
 ${outcomeSection(only === undefined ? shown : withoutBalance(shown), read.data)}
 ${entry.search ? loggedQuery(entry.search) : notLogged}
 </div>
 ${answerSection(answer, { ...shown, requestId: read.data, origin })}`,
-    };
   };
 }
 

@@ -45,23 +45,21 @@ export interface SearchesParts {
 }
 
 /** GET /billing/searches: what each search was charged, or why it was not, and the credit that was added. */
-export function writeSearches(parts: SearchesParts) {
-  return async ({ request, caller }: AccountRequest): Promise<AccountView> => {
-    const { organizationId } = caller;
-    const only = onlyTokenOf(caller);
-    const asked = readHistoryView(request);
-    const view = { ...asked, tokenId: only ?? asked.tokenId };
-    const history = await readPage(parts, organizationId, view);
-    const listed = await readTokenChoice(parts.database, organizationId, view.tokenId);
-    const tokens = listed.filter(({ tokenId }) => only === undefined || tokenId === only);
-    return {
-      path: "/billing/searches",
-      title: "Searches",
-      // Found searches stay: finding them again for each search that ends would cost more than the searches.
-      live: isNarrowed(view) || !isOfLedger(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
-      body: html`${findForm(view, tokens)}
+export async function writeSearches(parts: SearchesParts, { request, caller }: AccountRequest): Promise<AccountView> {
+  const { organizationId } = caller;
+  const only = onlyTokenOf(caller);
+  const asked = readHistoryView(request);
+  const view = { ...asked, tokenId: only ?? asked.tokenId };
+  const history = await readPage(parts, organizationId, view);
+  const listed = await readTokenChoice(parts.database, organizationId, view.tokenId);
+  const tokens = listed.filter(({ tokenId }) => only === undefined || tokenId === only);
+  return {
+    path: "/billing/searches",
+    title: "Searches",
+    // Found searches stay: finding them again for each search that ends would cost more than the searches.
+    live: isNarrowed(view) || !isOfLedger(view) ? undefined : `/billing/searches/live?${historyViewQuery(view)}`,
+    body: html`${findForm(view, tokens)}
 ${historySection(history, only === undefined)}`,
-    };
   };
 }
 

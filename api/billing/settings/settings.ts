@@ -58,16 +58,14 @@ function messageOf(what: unknown, limits: OwnLimits | undefined, thresholdMils: 
   return what === "threshold" ? `Threshold saved: ${dollarsOrNone(thresholdMils)}.` : messages.get(what);
 }
 
-/** GET /billing/settings: spending limits, low balance and webhook. */
-export function writeSettings(parts: SettingsParts) {
-  return async (asked: PageRequest): Promise<AccountView> => settingsView(parts, asked, {});
-}
-
-/** @param shown a form that was refused, or a secret that was just made and is never shown again. */
-async function settingsView(
+/**
+ * GET /billing/settings: spending limits, low balance and webhook.
+ * @param shown a form that was refused, or a secret that was just made and is never shown again.
+ */
+export async function writeSettings(
   { database, config }: SettingsParts,
   { request, caller: { organizationId } }: PageRequest,
-  { sent = newForm, secret }: { sent?: SentForm; secret?: string },
+  { sent = newForm, secret }: { sent?: SentForm; secret?: string } = {},
 ): Promise<AccountView> {
   const [limits, thresholdMils, webhook, events, keptDays = 0] = await Promise.all([
     readOwnLimits(database, "organization", organizationId),
@@ -102,26 +100,24 @@ const leadBack = ({ response }: FormRequest, what: keyof typeof done | "limits" 
 
 /** Sends the page again for a form that was refused, with the value and its problem. */
 async function refuse(parts: SettingsParts, asked: FormRequest, problems: Record<string, string>): Promise<void> {
-  parts.account.send(asked, 400, await settingsView(parts, asked, { sent: { values: asked.form, problems } }));
+  parts.account.send(asked, 400, await writeSettings(parts, asked, { sent: { values: asked.form, problems } }));
 }
 
 /** POST /billing/settings/limits: the limits of the organization; an empty field removes one. */
-export function handleLimitsForm(parts: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const { change, problems } = readLimitChange(asked.form);
-    if (Object.keys(problems).length > 0) return refuse(parts, asked, problems);
-    const owner = { owner: "organization", id: asked.caller.organizationId } as const;
-    try {
-      await changeAccount(parts.database, asked, (transaction, changer) =>
-        changeLimitsRecorded(transaction, changer, owner, change),
-      );
-    } catch (error) {
-      if (!(error instanceof LimitsTooHigh)) throw error;
-      return refuse(parts, asked, limitProblems(error.excesses, asked.caller.tokenId));
-    }
-    await parts.announce();
-    leadBack(asked, "limits");
-  };
+export async function handleLimitsForm(parts: SettingsParts, asked: FormRequest): Promise<void> {
+  const { change, problems } = readLimitChange(asked.form);
+  if (Object.keys(problems).length > 0) return refuse(parts, asked, problems);
+  const owner = { owner: "organization", id: asked.caller.organizationId } as const;
+  try {
+    await changeAccount(parts.database, asked, (transaction, changer) =>
+      changeLimitsRecorded(transaction, changer, owner, change),
+    );
+  } catch (error) {
+    if (!(error instanceof LimitsTooHigh)) throw error;
+    return refuse(parts, asked, limitProblems(error.excesses, asked.caller.tokenId));
+  }
+  await parts.announce();
+  leadBack(asked, "limits");
 }
 
 function keptSection(
@@ -142,49 +138,42 @@ ${textField(sent, { name: "days", label: "Days", hint: `0 to ${daysMax}. 0 keeps
 }
 
 /** POST /billing/settings/kept-answers: for how many days answers are kept. */
-export function handleKeptAnswersForm(parts: SettingsParts) {
+export async function handleKeptAnswersForm(parts: SettingsParts, asked: FormRequest): Promise<void> {
   const daysMax = parts.config.KEPT_ANSWERS_DAYS;
-  return async (asked: FormRequest): Promise<void> => {
-    const text = (asked.form.get("days") ?? "").trim();
-    const days = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
-    if (!(days <= daysMax)) return refuse(parts, asked, { days: `Enter a whole number from 0 to ${daysMax}.` });
-    await changeAccount(parts.database, asked, (transaction, changer) => setKeptDays(transaction, changer, days));
-    await parts.announce();
-    leadBack(asked, "kept");
-  };
+  const text = (asked.form.get("days") ?? "").trim();
+  const days = /^\d{1,2}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(days <= daysMax)) return refuse(parts, asked, { days: `Enter a whole number from 0 to ${daysMax}.` });
+  await changeAccount(parts.database, asked, (transaction, changer) => setKeptDays(transaction, changer, days));
+  await parts.announce();
+  leadBack(asked, "kept");
 }
 
 const notAThreshold = `Enter an amount above zero, such as 5 or 7.50, or leave the field empty. ${amountRule}`;
 
 /** POST /billing/settings/low-balance: sets the threshold, or removes it with an empty field. */
-export function handleLowBalanceForm(parts: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const text = (asked.form.get("dollars") ?? "").trim();
-    const mils = text === "" ? null : parseDollars(text);
-    if (mils === undefined || mils === 0) return refuse(parts, asked, { dollars: notAThreshold });
-    await changeAccount(parts.database, asked, (transaction, changer) => setThreshold(transaction, changer, mils));
-    leadBack(asked, "threshold");
-  };
+export async function handleLowBalanceForm(parts: SettingsParts, asked: FormRequest): Promise<void> {
+  const text = (asked.form.get("dollars") ?? "").trim();
+  const mils = text === "" ? null : parseDollars(text);
+  if (mils === undefined || mils === 0) return refuse(parts, asked, { dollars: notAThreshold });
+  await changeAccount(parts.database, asked, (transaction, changer) => setThreshold(transaction, changer, mils));
+  leadBack(asked, "threshold");
 }
 
 /** POST /billing/settings/webhook: sets the address. The answer to the first one shows the secret, once. */
-export function handleWebhookForm(parts: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const text = (asked.form.get("url") ?? "").trim();
-    const problem = targetProblem(text, parts.config.WEBHOOK_TARGETS);
-    if (problem !== undefined) return refuse(parts, asked, { url: problem });
-    const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
-      // Normalized as a URL, without characters that Postgres cannot store.
-      setWebhook(transaction, changer, new URL(text).href),
-    );
-    await answerWithSecret(parts, asked, secret, "address");
-  };
+export async function handleWebhookForm(parts: SettingsParts, asked: FormRequest): Promise<void> {
+  const text = (asked.form.get("url") ?? "").trim();
+  const problem = targetProblem(text, parts.config.WEBHOOK_TARGETS);
+  if (problem !== undefined) return refuse(parts, asked, { url: problem });
+  const secret = await changeAccount(parts.database, asked, (transaction, changer) =>
+    // Normalized as a URL, without characters that Postgres cannot store.
+    setWebhook(transaction, changer, new URL(text).href),
+  );
+  await answerWithSecret(parts, asked, secret, "address");
 }
 
 /** POST /billing/settings/webhook/secret: replaces the secret, and shows the new one, once. */
-export function handleSecretForm(parts: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> =>
-    answerWithSecret(parts, asked, await changeAccount(parts.database, asked, replaceSecret), "none");
+export async function handleSecretForm(parts: SettingsParts, asked: FormRequest): Promise<void> {
+  return answerWithSecret(parts, asked, await changeAccount(parts.database, asked, replaceSecret), "none");
 }
 
 async function answerWithSecret(
@@ -194,36 +183,30 @@ async function answerWithSecret(
   without: keyof typeof done,
 ): Promise<void> {
   if (secret === undefined) leadBack(asked, without);
-  else parts.account.send(asked, 200, await settingsView(parts, asked, { secret }));
+  else parts.account.send(asked, 200, await writeSettings(parts, asked, { secret }));
 }
 
 /** POST /billing/settings/webhook/remove */
-export function handleRemoveForm({ database }: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    await changeAccount(database, asked, removeWebhook, { isEnd: true });
-    leadBack(asked, "removed");
-  };
+export async function handleRemoveForm({ database }: SettingsParts, asked: FormRequest): Promise<void> {
+  await changeAccount(database, asked, removeWebhook, { isEnd: true });
+  leadBack(asked, "removed");
 }
 
 /** POST /billing/settings/webhook/test: records an event, which a worker sends within some seconds. */
-export function handleTestForm({ database }: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const recorded = await changeAccount(database, asked, testWebhook);
-    if (recorded === "none") return leadBack(asked, "none");
-    leadBack(asked, recorded === "too_many" ? "many" : "test");
-  };
+export async function handleTestForm({ database }: SettingsParts, asked: FormRequest): Promise<void> {
+  const recorded = await changeAccount(database, asked, testWebhook);
+  if (recorded === "none") return leadBack(asked, "none");
+  leadBack(asked, recorded === "too_many" ? "many" : "test");
 }
 
 /** POST /billing/settings/webhook/replay: sends an event again. */
-export function handleReplayForm({ database }: SettingsParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const eventId = asked.form.get("event") ?? "";
-    if (!idForm("evt").test(eventId)) return leadBack(asked, "gone");
-    const replayed = await changeAccount(database, asked, (transaction, changer) =>
-      replayEvent(transaction, changer, eventId),
-    );
-    leadBack(asked, replayed && replayed !== "no_webhook" ? "again" : "gone");
-  };
+export async function handleReplayForm({ database }: SettingsParts, asked: FormRequest): Promise<void> {
+  const eventId = asked.form.get("event") ?? "";
+  if (!idForm("evt").test(eventId)) return leadBack(asked, "gone");
+  const replayed = await changeAccount(database, asked, (transaction, changer) =>
+    replayEvent(transaction, changer, eventId),
+  );
+  leadBack(asked, replayed && replayed !== "no_webhook" ? "again" : "gone");
 }
 
 function webhookSection(shown: {

@@ -15,11 +15,11 @@ import { changeAccount, type FormRequest, leadTo, type PageRequest } from "../fr
 import type { Sessions } from "../session/sessions.ts";
 import { dayLimitRequired, limitProblems, limitsSaved, limitsSection, readLimitChange } from "../settings/limits.ts";
 import {
+  countNewToken,
   endOf,
   issue,
   nameOf,
   newTokenPage,
-  newTokenWindow,
   time,
   type TokenParts,
   tooManyNewTokens,
@@ -29,11 +29,9 @@ import { amount, momentOf, plural } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
 /** GET /billing/tokens/:tokenId. */
-export function writeToken({ database }: TokenParts) {
-  return async (asked: PageRequest): Promise<AccountView> => {
-    const { query, params } = asked.request;
-    return tokenView(database, asked, { id: params["tokenId"], sent: newForm, isSaved: query.saved !== undefined });
-  };
+export async function writeToken({ database }: TokenParts, asked: PageRequest): Promise<AccountView> {
+  const { query, params } = asked.request;
+  return tokenView(database, asked, { id: params["tokenId"], sent: newForm, isSaved: query.saved !== undefined });
 }
 
 async function tokenView(
@@ -107,37 +105,34 @@ ${problemOf(problems, "rotate")}</div>
 }
 
 /** POST /billing/tokens/rotate: shows the new token, only this once. */
-export function handleRotateForm(parts: TokenParts & { redis: Redis }) {
-  const window = newTokenWindow(parts.redis);
-  return async (asked: FormRequest): Promise<void> => {
-    const { form, caller } = asked;
-    const id = form.get("token") ?? "";
-    const successor = tokenIdSchema.safeParse(form.get("id"));
-    const refuse = async (status: number, rotate: string) => {
-      const sent = { values: form, problems: { rotate } };
-      parts.account.send(asked, status, await tokenView(parts.database, asked, { id, sent }));
-    };
-    const overlap = form.get("ends") ?? "";
-    if (!successor.success || !Object.hasOwn(overlaps, overlap)) return refuse(400, "Choose one of these times.");
-    if ((await window.take(caller.organizationId)) !== undefined) return refuse(429, tooManyNewTokens);
-    const endsAt = new Date(Date.now() + Number(overlap) * 1_000);
-    const made = await changeToken(parts, asked, id, async (transaction, changer, token) => {
-      if (!token.isValid) return { refused: "This token has expired. Create another one." };
-      const { name, dayLimitMils, monthLimitMils, expiresAt } = token;
-      const limits = { dayMils: dayLimitMils, monthMils: monthLimitMils };
-      const scopes = allScopes.filter((scope) => token.scopes.includes(scope));
-      const terms = { tokenId: successor.data, parentId: caller.tokenId, scopes, expiresAt, ...limits };
-      const issued = await issue(transaction, changer, { ...terms, name: name ?? undefined });
-      if (!("token" in issued)) return issued;
-      const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, at: endsAt };
-      return { issued, endedAt: await endToken(transaction, changer, rotated) };
-    });
-    if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));
-    if ("refused" in made) return refuse(409, made.refused);
-    const { issued, endedAt } = made;
-    const note = html`It replaces <a href="/billing/tokens/${id}">the old one</a>, which ends on <time datetime="${endedAt.toISOString()}">${momentOf(endedAt)}</time>.`;
-    parts.account.send(asked, 200, newTokenPage(issued, note));
+export async function handleRotateForm(parts: TokenParts & { redis: Redis }, asked: FormRequest): Promise<void> {
+  const { form, caller } = asked;
+  const id = form.get("token") ?? "";
+  const successor = tokenIdSchema.safeParse(form.get("id"));
+  const refuse = async (status: number, rotate: string) => {
+    const sent = { values: form, problems: { rotate } };
+    parts.account.send(asked, status, await tokenView(parts.database, asked, { id, sent }));
   };
+  const overlap = form.get("ends") ?? "";
+  if (!successor.success || !Object.hasOwn(overlaps, overlap)) return refuse(400, "Choose one of these times.");
+  if ((await countNewToken(parts.redis, caller)) !== undefined) return refuse(429, tooManyNewTokens);
+  const endsAt = new Date(Date.now() + Number(overlap) * 1_000);
+  const made = await changeToken(parts, asked, id, async (transaction, changer, token) => {
+    if (!token.isValid) return { refused: "This token has expired. Create another one." };
+    const { name, dayLimitMils, monthLimitMils, expiresAt } = token;
+    const limits = { dayMils: dayLimitMils, monthMils: monthLimitMils };
+    const scopes = allScopes.filter((scope) => token.scopes.includes(scope));
+    const terms = { tokenId: successor.data, parentId: caller.tokenId, scopes, expiresAt, ...limits };
+    const issued = await issue(transaction, changer, { ...terms, name: name ?? undefined });
+    if (!("token" in issued)) return issued;
+    const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, at: endsAt };
+    return { issued, endedAt: await endToken(transaction, changer, rotated) };
+  });
+  if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));
+  if ("refused" in made) return refuse(409, made.refused);
+  const { issued, endedAt } = made;
+  const note = html`It replaces <a href="/billing/tokens/${id}">the old one</a>, which ends on <time datetime="${endedAt.toISOString()}">${momentOf(endedAt)}</time>.`;
+  parts.account.send(asked, 200, newTokenPage(issued, note));
 }
 
 function revocation({ organizationId, token, isOwn, descendants }: TokenDetails): Html {
@@ -164,41 +159,37 @@ function familyChoice(descendants: readonly AccountToken[]): Html {
 }
 
 /** POST /billing/tokens/limits. */
-export function handleTokenLimitsForm(parts: TokenParts) {
-  return async (asked: FormRequest): Promise<void> => {
-    const id = asked.form.get("token") ?? "";
-    const { change, problems } = readLimitChange(asked.form);
-    const refuse = async (found: Record<string, string>) => {
-      const sent = { values: asked.form, problems: found };
-      parts.account.send(asked, 400, await tokenView(parts.database, asked, { id, sent }));
-    };
-    if (Object.keys(problems).length > 0) return refuse(problems);
-    try {
-      await changeToken(parts, asked, id, (transaction, changer) =>
-        changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
-      );
-    } catch (error) {
-      if (error instanceof DayLimitRequired) return refuse({ day: dayLimitRequired });
-      if (!(error instanceof LimitsTooHigh)) throw error;
-      return refuse(limitProblems(error.excesses, asked.caller.tokenId));
-    }
-    leadTo(asked.response, `/billing/tokens/${id}?saved`);
+export async function handleTokenLimitsForm(parts: TokenParts, asked: FormRequest): Promise<void> {
+  const id = asked.form.get("token") ?? "";
+  const { change, problems } = readLimitChange(asked.form);
+  const refuse = async (found: Record<string, string>) => {
+    const sent = { values: asked.form, problems: found };
+    parts.account.send(asked, 400, await tokenView(parts.database, asked, { id, sent }));
   };
+  if (Object.keys(problems).length > 0) return refuse(problems);
+  try {
+    await changeToken(parts, asked, id, (transaction, changer) =>
+      changeLimitsRecorded(transaction, changer, { owner: "token", id }, change),
+    );
+  } catch (error) {
+    if (error instanceof DayLimitRequired) return refuse({ day: dayLimitRequired });
+    if (!(error instanceof LimitsTooHigh)) throw error;
+    return refuse(limitProblems(error.excesses, asked.caller.tokenId));
+  }
+  leadTo(asked.response, `/billing/tokens/${id}?saved`);
 }
 
 /** POST /billing/tokens/revoke. A person who revokes the token of their session is signed out. */
-export function handleRevokeForm(parts: TokenParts & { sessions: Sessions }) {
-  return async (asked: FormRequest): Promise<void> => {
-    const id = asked.form.get("token") ?? "";
-    const withDescendants = asked.form.get("children") === "revoke";
-    const revoke = (transaction: Querying, changer: Changer) =>
-      revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants });
-    const family = await changeToken(parts, asked, id, revoke, { isEnd: true });
-    const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId }) => tokenId) : [])];
-    const isOwn = revoked.includes(asked.caller.tokenId);
-    if (isOwn) await parts.sessions.close(asked.request, asked.response);
-    leadTo(asked.response, isOwn ? "/billing" : "/billing/tokens?revoked");
-  };
+export async function handleRevokeForm(parts: TokenParts & { sessions: Sessions }, asked: FormRequest): Promise<void> {
+  const id = asked.form.get("token") ?? "";
+  const withDescendants = asked.form.get("children") === "revoke";
+  const revoke = (transaction: Querying, changer: Changer) =>
+    revokeFamilyRecorded(transaction, changer, { tokenId: id, withDescendants });
+  const family = await changeToken(parts, asked, id, revoke, { isEnd: true });
+  const revoked = [id, ...(withDescendants ? (family ?? []).map(({ tokenId }) => tokenId) : [])];
+  const isOwn = revoked.includes(asked.caller.tokenId);
+  if (isOwn) await parts.sessions.close(asked.request, asked.response);
+  leadTo(asked.response, isOwn ? "/billing" : "/billing/tokens?revoked");
 }
 
 /** Changes one token of the caller's organization. @throws {CallerError} `not_found` for any other token. */

@@ -13,6 +13,7 @@ import {
   type TokenUse,
 } from "../../tokens/account-tokens.ts";
 import {
+  type Caller,
   headerScopes,
   isErased,
   type Scope,
@@ -31,8 +32,7 @@ import { html, type Html } from "../../pages/html.ts";
 
 const validTokensMax = 100;
 /** New tokens of an account in a day. Postgres keeps each forever, revoked or not. */
-const newTokensMax = 50;
-const newTokensWindowSeconds = 86_400;
+const newTokens = { keyPrefix: "pages:tokens:", requestsMax: 50, windowSeconds: 86_400 };
 
 /** What the pages and forms of the tokens need. */
 export interface TokenParts {
@@ -45,11 +45,9 @@ export interface TokenParts {
 }
 
 /** GET /billing/tokens: the tokens of an organization, and the form for a new one. */
-export function writeTokens(parts: TokenParts) {
-  return async (asked: PageRequest): Promise<AccountView> => {
-    const { revoked } = asked.request.query;
-    return listView(parts, asked, newForm, statusNotice(revoked === undefined ? undefined : "Token revoked."));
-  };
+export async function writeTokens(parts: TokenParts, asked: PageRequest): Promise<AccountView> {
+  const { revoked } = asked.request.query;
+  return listView(parts, asked, newForm, statusNotice(revoked === undefined ? undefined : "Token revoked."));
 }
 
 async function listView(
@@ -68,36 +66,29 @@ async function listView(
 }
 
 /** POST /billing/tokens/create: shows the new token, only this once. */
-export function handleCreateForm(parts: TokenParts & { redis: Redis }) {
+export async function handleCreateForm(parts: TokenParts & { redis: Redis }, asked: FormRequest): Promise<void> {
   const { account, database, redis } = parts;
-  const window = newTokenWindow(redis);
-  return async (asked: FormRequest): Promise<void> => {
-    const { terms, problems } = readTokenForm(asked.form);
-    const limits = readLimitFields(asked.form);
-    const refuse = async (status: number, found: Record<string, string>) =>
-      account.send(asked, status, await listView(parts, asked, { values: asked.form, problems: found }));
-    if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
-    const retryAfterMs = await window.take(asked.caller.organizationId);
-    if (retryAfterMs !== undefined) return refuse(429, { form: tooManyNewTokens });
-    const { tokenId: parentId } = asked.caller;
-    const made = await changeAccount(database, asked, (transaction, changer) =>
-      issue(transaction, changer, { ...terms, parentId, ...limits.change }),
-    );
-    if ("problems" in made) return refuse(400, made.problems);
-    if ("refused" in made) return refuse(409, { form: made.refused });
-    account.send(asked, 200, newTokenPage(made));
-  };
+  const { terms, problems } = readTokenForm(asked.form);
+  const limits = readLimitFields(asked.form);
+  const refuse = async (status: number, found: Record<string, string>) =>
+    account.send(asked, status, await listView(parts, asked, { values: asked.form, problems: found }));
+  if (!terms || Object.keys(limits.problems).length > 0) return refuse(400, { ...problems, ...limits.problems });
+  const retryAfterMs = await countNewToken(redis, asked.caller);
+  if (retryAfterMs !== undefined) return refuse(429, { form: tooManyNewTokens });
+  const { tokenId: parentId } = asked.caller;
+  const made = await changeAccount(database, asked, (transaction, changer) =>
+    issue(transaction, changer, { ...terms, parentId, ...limits.change }),
+  );
+  if ("problems" in made) return refuse(400, made.problems);
+  if ("refused" in made) return refuse(409, { form: made.refused });
+  account.send(asked, 200, newTokenPage(made));
 }
 
-/** Counts the new tokens of each organization. */
-export const newTokenWindow = (redis: Redis) =>
-  new CountedWindow(redis, {
-    keyPrefix: "pages:tokens:",
-    requestsMax: newTokensMax,
-    windowSeconds: newTokensWindowSeconds,
-  });
+/** Counts a new token of an organization. @returns undefined within the limit, else for how many milliseconds there is none. */
+export const countNewToken = (redis: Redis, { organizationId }: Caller) =>
+  new CountedWindow(redis, newTokens).take(organizationId);
 
-export const tooManyNewTokens = `An account can create at most ${newTokensMax} tokens a day. Try again tomorrow.`;
+export const tooManyNewTokens = `An account can create at most ${newTokens.requestsMax} tokens a day. Try again tomorrow.`;
 
 /**
  * Issues a token with its limits, within those of its parent, or returns why not. The organization's row stays locked, so that two
