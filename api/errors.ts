@@ -17,9 +17,7 @@ export function unavailable(reason: ErrorReason<"unavailable"> | BillingReason, 
 }
 
 /** 504: the search's deadline passed without an answer. */
-export function engineTimeout(timeoutMs: number): CallerError {
-  return new CallerError("engine_timeout", { timeoutMs });
-}
+export const engineTimeout = (timeoutMs: number): CallerError => new CallerError("engine_timeout", { timeoutMs });
 
 const concurrencyRetryAfterMs = 1_000;
 const unpaidCallsSeconds = 3_600;

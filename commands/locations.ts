@@ -80,9 +80,7 @@ async function providersWithList(config: Config) {
 
 type ListingProvider = Provider & Required<Pick<Provider, "locations">>;
 
-function publishesList(provider: Provider): provider is ListingProvider {
-  return provider.locations !== undefined;
-}
+const publishesList = (provider: Provider): provider is ListingProvider => provider.locations !== undefined;
 
 /** Why a list was not refreshed, as the end of a sentence that begins with the provider's name. The stored list stays. */
 type RefreshProblem = { problem: string };

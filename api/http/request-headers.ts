@@ -17,9 +17,7 @@ export function readApiKey(request: IncomingMessage): string | undefined {
 }
 
 /** Whether a request sent a token, valid or not. A 401 then carries `error="invalid_token"` (RFC 6750, section 3.1). */
-export function hasBearerToken(request: IncomingMessage): boolean {
-  return bearer.test(request.headers.authorization ?? "");
-}
+export const hasBearerToken = (request: IncomingMessage): boolean => bearer.test(request.headers.authorization ?? "");
 
 /** Visible ASCII characters. */
 export const idempotencyKey = z

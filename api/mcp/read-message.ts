@@ -53,9 +53,7 @@ function hasTooManyParts(message: unknown): boolean {
 const methodMessage = z.object({ method: z.string().regex(/^[a-z]{1,20}(\/[a-z_]{1,20}){0,2}$/i) });
 
 /** A message's method for the log. Anything that does not look like a method is `other`: the caller's text is not logged. */
-export function methodOf(message: unknown): string {
-  return methodMessage.safeParse(message).data?.method ?? "other";
-}
+export const methodOf = (message: unknown): string => methodMessage.safeParse(message).data?.method ?? "other";
 
 export function rejectForeignHost(request: Request, response: Response, reason: ForeignReason): void {
   const message = "Host or Origin is not allowed; the operator can add it to PUBLIC_URL or MCP_ALLOWED_HOSTS.";

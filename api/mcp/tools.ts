@@ -16,9 +16,7 @@ export const toolNames = {
   usage_get: "usage",
 } as const satisfies Record<string, Scope>;
 
-export function isToolName(name: string): name is keyof typeof toolNames {
-  return Object.hasOwn(toolNames, name);
-}
+export const isToolName = (name: string): name is keyof typeof toolNames => Object.hasOwn(toolNames, name);
 
 /** Rules of a JSON Schema that the schemas of answers leave out. */
 const rulesOfInput = ["additionalProperties", "pattern", "minLength", "maxLength"] as const;

@@ -21,9 +21,7 @@ export class Html {
 export type Part = Html | string | number | false | undefined | readonly Part[];
 
 /** Builds a piece of a page. Every value is escaped unless this function built it. */
-export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
-  return Html.build(strings, parts);
-}
+export const html = (strings: TemplateStringsArray, ...parts: Part[]): Html => Html.build(strings, parts);
 
 /** A sentence for people, with code in backticks, such as the message of an error. */
 export const withCode = (text: string): Html =>

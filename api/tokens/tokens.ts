@@ -32,9 +32,7 @@ export function isTokenShaped(text: string): boolean {
 }
 
 /** The SHA-256 of a token. Postgres stores only this: 32 random characters need no slow hash. */
-export function hashToken(token: string): Buffer {
-  return hash("sha256", token, "buffer");
-}
+export const hashToken = (token: string): Buffer => hash("sha256", token, "buffer");
 
 /**
  * The terms of a new token, with its limits. Without them it has no name and no limits, may do everything but stand in addresses, and

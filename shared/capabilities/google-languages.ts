@@ -63,6 +63,4 @@ function candidateCodes(languageCode: string): string[] {
 }
 
 /** The script that the code names, or else the usual script of its language and region. */
-function scriptOf(languageCode: string): string {
-  return new Intl.Locale(languageCode).maximize().script ?? "";
-}
+const scriptOf = (languageCode: string): string => new Intl.Locale(languageCode).maximize().script ?? "";

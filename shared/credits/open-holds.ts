@@ -117,6 +117,4 @@ export async function readOpenHolds(redis: Redis): Promise<{ open: number; heldM
 }
 
 /** The number of organizations with open holds. @throws if Redis does not answer. */
-export function countOpenOrganizations(redis: Redis): Promise<number> {
-  return redis.scard(openOrganizationsKey);
-}
+export const countOpenOrganizations = (redis: Redis): Promise<number> => redis.scard(openOrganizationsKey);

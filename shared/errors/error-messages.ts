@@ -112,9 +112,7 @@ function limitTexts(whose: string, period = ""): string[] {
 const issuesSchema = z.array(z.object({ path: z.string(), message: z.string() })).catch([]);
 
 /** The fields of a `bad_request` that are not valid. Most errors have none. */
-export function issuesIn({ issues }: Readonly<Record<string, unknown>>): Issue[] {
-  return issuesSchema.parse(issues);
-}
+export const issuesIn = ({ issues }: Readonly<Record<string, unknown>>): Issue[] => issuesSchema.parse(issues);
 
 /**
  * The text of an error: what is wrong by itself, without a look into the details.

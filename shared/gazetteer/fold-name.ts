@@ -24,9 +24,7 @@ export function foldName(text: string): string {
 }
 
 /** Spaces do not matter in the names of countries and regions: `Viet Nam`, `U. S. A.`, `HongKong`. */
-export function removeSpaces(folded: string): string {
-  return folded.replaceAll(" ", "").replace(/^saint/, "st");
-}
+export const removeSpaces = (folded: string): string => folded.replaceAll(" ", "").replace(/^saint/, "st");
 
 /** Folds one part of a location: `Łódź` → `lodz`, `Saint-Étienne` → `st etienne`. */
 export function foldLocationPart(part: string): string {

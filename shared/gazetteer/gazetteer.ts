@@ -46,9 +46,7 @@ export function loadGazetteer(): Gazetteer {
 }
 
 /** The cities that have a name in some language, in any case and with or without accents, the largest first. */
-export function citiesNamed(name: string): NamedCity[] {
-  return citiesNamedFolded(foldLocationPart(name));
-}
+export const citiesNamed = (name: string): NamedCity[] => citiesNamedFolded(foldLocationPart(name));
 
 /** The same for a folded name: of the hundreds that one may be a misspelling of, none needs to be folded again. */
 export function citiesNamedFolded(name: string): NamedCity[] {
@@ -154,9 +152,7 @@ function readGazetteer({ names, countries, regions, populations, positions }: Ga
   Array.from(steps);
 }
 
-function toLetters(code: number): string {
-  return String.fromCharCode(code >> 8, code & 0xff);
-}
+const toLetters = (code: number): string => String.fromCharCode(code >> 8, code & 0xff);
 
 /** Lines have up to 3 KB. */
 const chunkBytes = 256 * 1024;

@@ -104,14 +104,10 @@ function countryCodeByFoldedName(name: string): string | undefined {
 }
 
 /** A folded text without the prefixes of a country name: `republic of ireland` → `ireland`, `state of` → ``. */
-export function stripStateForm(folded: string): string {
-  return folded.replace(loosePrefixes, "");
-}
+export const stripStateForm = (folded: string): string => folded.replace(loosePrefixes, "");
 
 /** The code of a country by its exact canonical name. */
-export function countryCodeByCanonicalName(name: string): string | undefined {
-  return countries.codesByName.get(name);
-}
+export const countryCodeByCanonicalName = (name: string): string | undefined => countries.codesByName.get(name);
 
 /** The code of a country by the two folded parts of a name with a comma: `korea`, `republic of`. */
 export function countryCodeByCommaParts(name: string, rest: string): string | undefined {
@@ -120,24 +116,16 @@ export function countryCodeByCommaParts(name: string, rest: string): string | un
 }
 
 /** The canonical English name of a country, as used in answers; undefined for an unknown code. */
-export function countryName(code: string): string | undefined {
-  return countries.namesByCode.get(code);
-}
+export const countryName = (code: string): string | undefined => countries.namesByCode.get(code);
 
 /** The name of a country in Google's list of locations, which all providers use. */
-export function googleCountryName(code: string): string | undefined {
-  return googleNames.get(code) ?? countryName(code);
-}
+export const googleCountryName = (code: string): string | undefined => googleNames.get(code) ?? countryName(code);
 
 /** Every folded name of every country, with its canonical name. */
-export function countryNamesByAlias(): ReadonlyMap<string, string> {
-  return countries.namesByAlias;
-}
+export const countryNamesByAlias = (): ReadonlyMap<string, string> => countries.namesByAlias;
 
 /** The yearly GDP of a country in USD. The larger it is, the more likely a location without a country is in it. */
-export function gdpUsd(code: string): number {
-  return countries.gdpsUsd.get(code) ?? 0;
-}
+export const gdpUsd = (code: string): number => countries.gdpsUsd.get(code) ?? 0;
 
 /** A remark must be another name of the same country: `Myanmar (Burma)`, but not `Samoa (American)`. */
 function codeOfNameWithRemark(name: string, remark: string): string | undefined {
@@ -145,13 +133,9 @@ function codeOfNameWithRemark(name: string, remark: string): string | undefined 
   return code !== undefined && code === countryCodeByFoldedName(remark) ? code : countryCodeByCommaParts(name, remark);
 }
 
-function codeOfName(name: string): string | undefined {
-  return name.length > codeLengthMax ? codeOf(name) : undefined;
-}
+const codeOfName = (name: string): string | undefined => (name.length > codeLengthMax ? codeOf(name) : undefined);
 
-function codeOf(name: string): string | undefined {
-  return countries.codesByAlias.get(removeSpaces(name));
-}
+const codeOf = (name: string): string | undefined => countries.codesByAlias.get(removeSpaces(name));
 
 /**
  * ICU has the names that people use (`Russia`, not `Russian Federation`); the package i18n-iso-countries has official and short

@@ -30,9 +30,7 @@ export function readDomain(text: string): string | undefined {
 }
 
 /** `www.example.com` and `www.www.example.com` → `example.com`. `www.com` is a domain itself and stays. */
-export function withoutWww(host: string): string {
-  return host.replace(/^(?:www\.)+(?=[^.]+\.)/, "");
-}
+export const withoutWww = (host: string): string => host.replace(/^(?:www\.)+(?=[^.]+\.)/, "");
 
 /** Whether a host is the domain or one of its subdomains. Both in lower case and as punycode. */
 export function isSameOrSubdomain(host: string, domain: string): boolean {

@@ -64,9 +64,7 @@ export function countryOf(location: string): string {
 }
 
 /** Whether a canonical location names a city or region in addition to the country. */
-export function isFinerThanCountry(location: string): boolean {
-  return location.includes(",");
-}
+export const isFinerThanCountry = (location: string): boolean => location.includes(",");
 
 function ambiguousRegion(within: readonly string[], last: string): string {
   const regions = regionsMeant(within, last);
@@ -210,9 +208,7 @@ function regionsNamed(within: readonly string[], text: string, isWholeText: bool
   return known.length > 0 ? known : regions;
 }
 
-function countryPart(region: string): string {
-  return region.slice(region.lastIndexOf(",") + 1).trim();
-}
+const countryPart = (region: string): string => region.slice(region.lastIndexOf(",") + 1).trim();
 
 /**
  * Puts the typed parts before each region, unless they are longer than a message may repeat, and without the country of the region,
@@ -276,6 +272,4 @@ function rivals([place = ""]: readonly string[], { folded, state }: { folded: st
   return subdivisionsByCode(folded).filter((region) => countries.has(region.slice(region.lastIndexOf(",") + 2)));
 }
 
-function inUnitedStates({ name }: UsState): string {
-  return `${name}, United States`;
-}
+const inUnitedStates = ({ name }: UsState): string => `${name}, United States`;

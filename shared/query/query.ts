@@ -231,9 +231,7 @@ export function readValidFields(body: unknown): Partial<Omit<Query, "engine">> {
 }
 
 /** SHA-256 in hexadecimal of the query's JSON. Requests for the same search have the same fingerprint. */
-export function queryFingerprint(query: Query): string {
-  return hash("sha256", JSON.stringify(inContractOrder(query)));
-}
+export const queryFingerprint = (query: Query): string => hash("sha256", JSON.stringify(inContractOrder(query)));
 
 /** What the engine searches: the query without the fields that only filter and shape its answer afterwards. */
 export function searchedPart(query: Omit<Query, "format">): Query {

@@ -45,9 +45,7 @@ export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, s
 }
 
 /** A state of the United States, or its capital's district, by its folded postal code or name. */
-export function usState(text: string): UsState | undefined {
-  return subdivisions().usStates.get(removeSpaces(text));
-}
+export const usState = (text: string): UsState | undefined => subdivisions().usStates.get(removeSpaces(text));
 
 /** Whether a country has a subdivision with this folded name or code. */
 export function hasSubdivision(countryCode: string, text: string): boolean {

@@ -50,9 +50,7 @@ export function serializeAnswer(answer: SearchResponseBody | CompactResponseBody
 }
 
 /** A failure as an inbox holds it, and an Idempotency-Key for the repeats that wait. */
-export function serializeFailure(code: ErrorCode, details: ErrorDetails): string {
-  return JSON.stringify({ code, details });
-}
+export const serializeFailure = (code: ErrorCode, details: ErrorDetails): string => JSON.stringify({ code, details });
 
 const failure = z.object({
   code: z.custom<ErrorCode>((code) => typeof code === "string" && Object.hasOwn(errors, code)),

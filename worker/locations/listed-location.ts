@@ -35,6 +35,4 @@ export function toListedLocation({ name, countryCode, type }: LocationRow): List
 }
 
 /** The parts of a name before its country: `Munich,Bavaria`; "" for a name of one part. */
-export function withoutCountry(name: string): string {
-  return lastPart.test(name) ? name.replace(lastPart, "") : "";
-}
+export const withoutCountry = (name: string): string => (lastPart.test(name) ? name.replace(lastPart, "") : "");

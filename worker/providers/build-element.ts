@@ -86,9 +86,7 @@ export function ratingText(rating = "", ratingCount = ""): string {
 export const filled = (texts: readonly string[]) => texts.filter((text) => text !== "");
 
 /** `Source · 2 days ago`. Empty texts are left out. */
-export function joinWithDots(...texts: readonly string[]): string {
-  return filled(texts).join(" · ");
-}
+export const joinWithDots = (...texts: readonly string[]): string => filled(texts).join(" · ");
 
 /** Joins lines or paragraphs: with a space after punctuation, otherwise with a dot, so that sentences stay apart. */
 export function joinLines(lines: readonly string[]): string {
@@ -127,13 +125,9 @@ export function splitLeadingDate(snippet: string): { date: string; rest: string 
 }
 
 /** Whether a text ends with a punctuation mark or a symbol. */
-export function isPunctuated(text: string): boolean {
-  return /[\p{P}\p{S}]$/u.test(text.slice(-2));
-}
+export const isPunctuated = (text: string): boolean => /[\p{P}\p{S}]$/u.test(text.slice(-2));
 
-function plainTexts(texts: readonly string[]): string[] {
-  return filled(texts.map(plainText));
-}
+const plainTexts = (texts: readonly string[]): string[] => filled(texts.map(plainText));
 
 /**
  * Links are identified by URL, or by title if they have none. In a group, URL and title identify them: two branches of a shop

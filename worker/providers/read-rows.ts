@@ -11,9 +11,7 @@ export function isObject(value: unknown): value is Fields {
 }
 
 /** The object itself; one without fields for any other value. */
-export function toFields(value: unknown): Fields {
-  return isObject(value) ? value : {};
-}
+export const toFields = (value: unknown): Fields => (isObject(value) ? value : {});
 
 /**
  * Reads the rows of a list one by one, so that a page is not lost for one bad row.

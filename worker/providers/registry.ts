@@ -18,9 +18,7 @@ const providers = {
 } satisfies Record<ProviderName, (config: EngineConfig) => Provider>;
 
 /** @throws {MissingSettings} naming the settings that the provider needs and that are not set. */
-export function openProvider(name: ProviderName, config: EngineConfig): Provider {
-  return providers[name](config);
-}
+export const openProvider = (name: ProviderName, config: EngineConfig): Provider => providers[name](config);
 
 /**
  * The providers of SERP_PROVIDERS in order of preference, without duplicates.

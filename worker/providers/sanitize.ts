@@ -142,9 +142,8 @@ function withoutTracking(url: string): string {
 }
 
 /** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */
-export function domainOf(url: string): string {
-  return url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
-}
+export const domainOf = (url: string): string =>
+  url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
 
 const redirectPath = /^\/(?:scholar_)?url$/;
 
@@ -167,9 +166,7 @@ const partsMax = 50_000;
  * Parses JSON. Returns undefined, which no answer schema accepts, if it is invalid or has more parts than any page. So lists
  * are bounded even where a schema sets no bound.
  */
-export function parseJson(body: string): unknown {
-  return hasTooManyParts(body) ? undefined : parseList(body);
-}
+export const parseJson = (body: string): unknown => (hasTooManyParts(body) ? undefined : parseList(body));
 
 /** Parses a whole list, which is larger than any page. Only the operator's command does this, never a worker. */
 export function parseList(body: string): unknown {
@@ -215,6 +212,4 @@ function isGoogleHost(host: string): boolean {
 }
 
 /** Whether a URL is on a host of Google's search; false for a text that is no URL. */
-export function isOnGoogle(url: string): boolean {
-  return isGoogleHost(URL.parse(url)?.host ?? "");
-}
+export const isOnGoogle = (url: string): boolean => isGoogleHost(URL.parse(url)?.host ?? "");

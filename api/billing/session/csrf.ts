@@ -20,6 +20,4 @@ function isOwnOrigin({ headers }: Request, response: Response): boolean {
 }
 
 /** Whether a link on another site led here. The browser then withholds the session's SameSite=Strict cookie. */
-export function isCrossSiteNavigation({ headers }: Request): boolean {
-  return headers["sec-fetch-site"] === "cross-site";
-}
+export const isCrossSiteNavigation = ({ headers }: Request): boolean => headers["sec-fetch-site"] === "cross-site";

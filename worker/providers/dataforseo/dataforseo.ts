@@ -251,9 +251,7 @@ const fieldsByParameter: ReadonlyMap<string, NonNullable<Failure["field"]>> = ne
 ]);
 
 /** The failure of a status, with its cost: DataForSEO also charges for some searches that failed. */
-function failureOfStatus(status: Status): Failure {
-  return withCost(failureOfCode(status), toMicroUsd(status.cost) ?? 0);
-}
+const failureOfStatus = (status: Status): Failure => withCost(failureOfCode(status), toMicroUsd(status.cost) ?? 0);
 
 function toMicroUsd(costUsd: number | undefined): number | undefined {
   return costUsd === undefined ? undefined : Math.round(costUsd * 1_000_000);

@@ -255,9 +255,7 @@ function isFact({ type }: Fields): boolean {
   return type === "knowledge_graph_row_item" || type === "knowledge_graph_part_item";
 }
 
-function isDescription({ type }: Fields): boolean {
-  return type === "knowledge_graph_description_item";
-}
+const isDescription = ({ type }: Fields): boolean => type === "knowledge_graph_description_item";
 
 function factLine(fact: Fields): string {
   const title = firstText(fact, "title");

@@ -117,9 +117,7 @@ function readAnswer(answer: Fields): Answer {
 }
 
 /** Whether an address is that of a button on Google's page: `More` and a telephone number lead to `https://www.google.com/#`. */
-function leadsNowhere(url: string): boolean {
-  return /^https?:\/\/[^/]+\/?#$/.test(url) && isOnGoogle(url);
-}
+const leadsNowhere = (url: string): boolean => /^https?:\/\/[^/]+\/?#$/.test(url) && isOnGoogle(url);
 
 /** A copy at DataForSEO, whose address has the id of our task. */
 const ownPicture = /^https:\/\/api\.dataforseo\.com\/.*/;
@@ -132,14 +130,10 @@ function addressOf(row: Fields, answers: readonly Answer[]): string {
   );
 }
 
-function countText(word: string, count: string): string {
-  return count && `${word}: ${count}`;
-}
+const countText = (word: string, count: string): string => count && `${word}: ${count}`;
 
 /** `- Cited by 462`, which Google shows after the author. */
-function withoutDash(text: string): string {
-  return text.startsWith("- ") ? text.slice(2) : text;
-}
+const withoutDash = (text: string): string => (text.startsWith("- ") ? text.slice(2) : text);
 
 /** All links of an element, in its order: from its lists, their parts and its single links. A keyword becomes a link without a URL. */
 export function collectLinks(row: Fields, depth = linkDepthMax): RawLink[] {
@@ -210,9 +204,7 @@ function linksOf(part: Fields): RawLink[] {
   ];
 }
 
-function citedBy(part: Fields): RawLink[] {
-  return toRows(part["references"]).map(toCitedLink);
-}
+const citedBy = (part: Fields): RawLink[] => toRows(part["references"]).map(toCitedLink);
 
 function toCitedLink(row: Fields): RawLink {
   const title = firstText(row, "title", "source", "domain");
@@ -221,9 +213,7 @@ function toCitedLink(row: Fields): RawLink {
   return { title, url: firstText(row, "url"), description: joinWithDots(...texts) };
 }
 
-function isVideo(part: Fields): boolean {
-  return part["type"] === "ai_overview_video_element";
-}
+const isVideo = (part: Fields): boolean => part["type"] === "ai_overview_video_element";
 
 /**
  * The text of a part of an AI Overview. The field `text` also has what Google draws over the text: the chips of its sources

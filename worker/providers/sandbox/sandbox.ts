@@ -74,9 +74,7 @@ function triggersIn(keyword: string): Map<string, number> {
   return new Map(Array.from(keyword.matchAll(triggerPattern), ([, word = "", number = "0"]) => [word, Number(number)]));
 }
 
-function answer(status: number, body: string): PageAnswer {
-  return { status, headers: {}, body };
-}
+const answer = (status: number, body: string): PageAnswer => ({ status, headers: {}, body });
 
 const pagesMax = 10;
 const titleCharactersMax = 80;
@@ -206,9 +204,7 @@ function relatedSearches({ words }: Subject): Element {
   });
 }
 
-function links(subject: Subject, count: number): SiteLink[] {
-  return Array.from({ length: count }, () => randomLink(subject));
-}
+const links = (subject: Subject, count: number): SiteLink[] => Array.from({ length: count }, () => randomLink(subject));
 
 /** The random number makes two links to the same site distinct. */
 function randomLink({ words, slug: topic, below }: Subject): SiteLink {

@@ -87,13 +87,9 @@ export function toText(value: unknown): string {
   return typeof value === "number" && Number.isFinite(value) ? String(value) : "";
 }
 
-export function toMembers(value: unknown): unknown[] {
-  return Array.isArray(value) ? value.slice(0, membersMax) : [];
-}
+export const toMembers = (value: unknown): unknown[] => (Array.isArray(value) ? value.slice(0, membersMax) : []);
 
-export function toTexts(value: unknown): string[] {
-  return filled(toMembers(value).map(toText));
-}
+export const toTexts = (value: unknown): string[] => filled(toMembers(value).map(toText));
 
 export function toRows(value: unknown): Row[] {
   return toMembers(value)
@@ -161,14 +157,10 @@ const addressFields = ["link", "website", "product_link", "redirect_link", "vide
 /** The details that are displayed first, in this order. All others follow in the order of the answer. */
 const generalDetails = ["price", "old_price", "original_price", "source", "channel", "date", "duration", "snippet"];
 
-export function titleOf(row: Row): string {
-  return row.first(...titleFields);
-}
+export const titleOf = (row: Row): string => row.first(...titleFields);
 
 /** The address of the page that a row leads to. */
-export function urlOf(row: Row): string {
-  return row.first(...addressFields);
-}
+export const urlOf = (row: Row): string => row.first(...addressFields);
 
 /** `4.5 (1,200)`; `(1,200)` if it has only a number of reviews. */
 export function ratingOf(row: Row): string {
@@ -250,6 +242,4 @@ function merge(contents: readonly Content[]): Content {
   return { lines: contents.flatMap(({ lines }) => lines), links: contents.flatMap(({ links }) => links) };
 }
 
-function hasAddress(value: unknown): boolean {
-  return toRows(value).some((row) => urlOf(row) !== "");
-}
+const hasAddress = (value: unknown): boolean => toRows(value).some((row) => urlOf(row) !== "");

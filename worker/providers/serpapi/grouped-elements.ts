@@ -81,9 +81,7 @@ export function productLink(row: Row): RawLink {
   return linkWith(row, [...details, ratingOf(row)]);
 }
 
-export function newsLink(row: Row): RawLink {
-  return linkWith(row, [row.text("source"), row.text("date")]);
-}
+export const newsLink = (row: Row): RawLink => linkWith(row, [row.text("source"), row.text("date")]);
 
 export function videoLink(row: Row): RawLink {
   return linkWith(

@@ -82,9 +82,7 @@ function toMoment(row: Row): Required<RawLink> {
 }
 
 /** `https://video.example/watch?v=1&t=80` → `https://video.example/watch?v=1`: a video with chapters may lack its own address. */
-function withoutTime(link: string): string {
-  return link.replace(/[?&]t=\d+s?$/, "");
-}
+const withoutTime = (link: string): string => link.replace(/[?&]t=\d+s?$/, "");
 
 type Parts = { top: string[]; bottom: string[]; siteLinks: RawLink[] };
 
@@ -183,9 +181,7 @@ function findRating(matches: readonly RatingLine[], rating: string, detected: Nu
 }
 
 /** `Note : 4,3` → `note`. */
-function labelIn(match: RatingLine): string {
-  return (match?.["label"] ?? "").replace(/[:：]/, "").trim().toLowerCase();
-}
+const labelIn = (match: RatingLine): string => (match?.["label"] ?? "").replace(/[:：]/, "").trim().toLowerCase();
 
 /** `8.5/10`. The usual scale up to 5 is left out. */
 function withScale(value: number, best: string | undefined): string {

@@ -96,9 +96,7 @@ function isEmptyPage({ organic_results, error, search_information }: Answer): bo
   return isEmptyList || /^fully empty$/i.test(search_information.organic_results_state);
 }
 
-function isNoResults(error: string): boolean {
-  return /hasn't returned any results/i.test(error);
-}
+const isNoResults = (error: string): boolean => /hasn't returned any results/i.test(error);
 
 function toTotal(answer: Answer, rows: number): Pick<Page, "totalResultsCount" | "hasMore"> {
   const pages = answer.serpapi_pagination ?? answer.pagination;

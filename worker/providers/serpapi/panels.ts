@@ -194,6 +194,4 @@ function ownTexts(block: Row, links: RawLink[]): string[] {
 }
 
 /** `Height: 5.81 inches, 5.82 inches`. */
-function comparisonLine(row: Row): string {
-  return `${row.text("feature")}: ${row.texts("values").join(", ")}`;
-}
+const comparisonLine = (row: Row): string => `${row.text("feature")}: ${row.texts("values").join(", ")}`;

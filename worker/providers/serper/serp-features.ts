@@ -91,9 +91,7 @@ function toText(value: unknown): string {
 }
 
 /** `oldPrice` → `old price`. */
-function wordsOf(name: string): string {
-  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-}
+const wordsOf = (name: string): string => name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /** What was read of a field. Absent if the field has an unexpected form. */
 type ReadField = { elements: Element[]; unreadableRows: number } | undefined;
@@ -270,18 +268,14 @@ function readOther(name: string, value: unknown): Element[] {
   ];
 }
 
-function toLinks(rows: readonly unknown[]): RawLink[] {
-  return readRows(rows, (row) => toLink(row, unknownKind)).found;
-}
+const toLinks = (rows: readonly unknown[]): RawLink[] => readRows(rows, (row) => toLink(row, unknownKind)).found;
 
 function withoutLists(object: Fields): Fields {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => !Array.isArray(value)));
 }
 
 /** The members of all lists in an object. */
-function rowsWithin(object: Fields): unknown[] {
-  return Object.values(object).filter(Array.isArray).flat();
-}
+const rowsWithin = (object: Fields): unknown[] => Object.values(object).filter(Array.isArray).flat();
 
 const siteLink = rowKind({ title: ["title"], url: ["link"], texts: ["snippet"] });
 const fields = knownFields("title", "link", "snippet", "date", "price", "priceRange", "sitelinks");
