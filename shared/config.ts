@@ -361,15 +361,11 @@ export function settingsAmong(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv
 }
 
 /**
- * Reads only the engine's settings: a check of the providers needs neither Postgres nor Redis. `defaults` apply to
- * settings that the environment does not have. @throws {ConfigError} like {@link readConfig}.
+ * Reads only the engine's settings: a check of the providers needs neither Postgres nor Redis.
+ * @throws {ConfigError} like {@link readConfig}.
  */
-export function readEngineConfig(
-  environment: NodeJS.ProcessEnv = process.env,
-  defaults: Readonly<Record<string, string>> = {},
-): EngineConfig {
-  return readSettings(engineSettings, engineSettings, environment, defaults);
-}
+export const readEngineConfig = (environment: NodeJS.ProcessEnv = process.env): EngineConfig =>
+  readSettings(engineSettings, engineSettings, environment);
 
 /**
  * Checks settings. An empty value counts as absent. A secret may come from a file.

@@ -270,12 +270,11 @@ test("the engine's settings need neither Postgres nor Redis, and other settings 
 });
 
 test("a given default applies to a setting that is absent, and is checked like any value", () => {
-  const { SERP_PROVIDERS } = required;
   const defaults = { SERPER_BASE_URL: "http://a.example" };
-  expect(readEngineConfig({ SERP_PROVIDERS, SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
-  const set = { SERP_PROVIDERS, SERPER_BASE_URL: "http://b.example" };
-  expect(readEngineConfig(set, defaults)).toMatchObject({ SERPER_BASE_URL: set.SERPER_BASE_URL });
-  expect(() => readEngineConfig({}, { SERPER_BASE_URL: "x" })).toThrow("SERPER_BASE_URL: expected a URL");
+  expect(readConfig({ ...required, SERPER_BASE_URL: "" }, defaults)).toMatchObject(defaults);
+  const set = { SERPER_BASE_URL: "http://b.example" };
+  expect(readConfig({ ...required, ...set }, defaults)).toMatchObject(set);
+  expect(() => readConfig(required, { SERPER_BASE_URL: "x" })).toThrow("SERPER_BASE_URL: expected a URL");
 });
 
 test("settings that a provider lacks are named in the message and in a list", () => {

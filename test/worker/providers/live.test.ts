@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { MissingSettings, type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
+import { MissingSettings, type ProviderName, providerNames, readConfig } from "../../../shared/config.ts";
 import { element } from "../../harness/assertions/element.ts";
 import { openProviderHttp } from "../../../worker/providers/policies/http.ts";
 import { checkProvidersHealth } from "../../../worker/providers/health-check.ts";
@@ -13,7 +13,9 @@ import { query } from "../../harness/fixtures/queries.ts";
 
 const answerTimeoutMs = 25_000;
 // DataForSEO's sandbox is free and returns made-up results in the real shape.
-const config = readEngineConfig(undefined, {
+const config = readConfig(undefined, {
+  DATABASE_URL: "postgres://a/b",
+  REDIS_URL: "redis://a",
   SERP_PROVIDERS: "sandbox",
   DATAFORSEO_BASE_URL: "https://sandbox.dataforseo.com",
 });
