@@ -140,7 +140,7 @@ function historySection(history: History, hasAccount: boolean): Html {
       : historyTableByDay(entries, (day, shown) => daySummary(history.days.get(day), shown));
   return html`<section id="history" aria-label="History">
 <div class="head"><nav class="switch" aria-label="Show">${viewFilters.map((filter) => filterLink(filter, view))}</nav>${hasAccount && isOfLedger(view) && html`<a class="button" href="/billing/searches.csv?${historyViewQuery({ ...view, before: undefined })}">Download CSV</a>`}</div>
-${hasRows ? table : emptyMessage(history)}
+${hasRows ? table : html`<p class="nothing">${emptyText(history)}</p>`}
 ${!isOfLedger(view) && html`<p class="aside">Kept for at most seven days, with the valid fields of each query. If many are refused in one minute, the first ten are listed and the others counted.</p>`}
 ${history.isCutShort && html`<p class="aside">This page covers ${count(scannedMax)} ${isOfLedger(view) && !isFinding(view) ? "entries of the ledger" : "searches"}. Older ones may also match.</p>`}
 ${pager(history)}
@@ -161,11 +161,7 @@ function filterLink(filter: ViewFilter, view: HistoryView): Html {
   return html`<a href="${address}"${current}>${filterLabels[filter]}</a>`;
 }
 
-function emptyMessage({ view, isCutShort }: History): Html {
-  return html`<p class="nothing">${emptyText(view, isCutShort)}</p>`;
-}
-
-function emptyText(view: HistoryView, isCutShort: boolean): string {
+function emptyText({ view, isCutShort }: History): string {
   const { filter, before, find } = view;
   if (find?.startsWith("req_")) return "No completed or refused search has this ID.";
   if (isCutShort) return "Nothing found so far.";

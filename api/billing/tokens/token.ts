@@ -69,7 +69,7 @@ function tokenPage(details: TokenDetails, sent: SentForm): Html {
   const used = use.byToken.get(token.tokenId) ?? { charges: 0, netMils: 0 };
   return html`<section class="panel" aria-label="Token">
 <div class="head"><p><span class="name">${use.isWhole ? "Last 30 days" : html`Since ${time(use.since)}`}</span><br>
-<span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${chargedSearches(used.charges)}</span></p>
+<span class="figure">${amount(used.netMils)}</span> <span class="aside">for ${plural(used.charges, "charged search", "charged searches")}</span></p>
 <p class="row"><a class="button" href="/billing/searches?token=${token.tokenId}">Searches</a> <a class="button" href="/billing?token=${token.tokenId}#usage">Usage</a></p></div>
 <dl class="fields">
 <div><dt>Scopes</dt><dd>${token.scopes.map((scope) => html`<span class="tag">${scope}</span> `)}</dd></div>
@@ -84,8 +84,6 @@ ${token.isValid && limitsSection(limits, sent, token.tokenId)}
 ${token.isValid && rotation(details, sent)}
 ${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 }
-
-const chargedSearches = (charges: number) => plural(charges, "charged search", "charged searches");
 
 /** Seconds after which a rotated token ends. */
 const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a week", "0": "Now" };
