@@ -86,20 +86,32 @@ export function openEventSender(
 ): EventSender {
   const { resolver = new Resolver({ timeout: lookupMs, tries: lookupTries }), timeoutMs = attemptMs } = options;
   const isPublic = options.isPublic ?? isPublicAddress;
-  const agent = new Agent({
-    connect: { timeout: connectMs, ...(targets === "public" && { lookup: lookupPublic(resolver, isPublic) }) },
-    // A connection for each request: an open one would keep the address that was checked earlier.
-    pipelining: 0,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  // One for each attempt: one for all would keep connections whose address was checked earlier, and something in memory of each
+  // address whose answer was cut off. Payers may name ever new ones.
+  const agents = new Set<Agent>();
+  const openAgent = () =>
+    new Agent({
+      connect: { timeout: connectMs, ...(targets === "public" && { lookup: lookupPublic(resolver, isPublic) }) },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
   const isAllowed = (url: URL) => {
     if (targets === "any") return true;
     // An address needs no lookup. And the setting may have changed since the webhook was set.
     const address = addressIn(url);
     return targets === "public" && url.protocol === "https:" && (address === undefined || isPublic(address));
   };
-  return { send: (event) => attempt({ agent, isAllowed, timeoutMs }, event), close: () => agent.destroy() };
+  return {
+    send: async (event) => {
+      const agent = openAgent();
+      agents.add(agent);
+      const end = await attempt({ agent, isAllowed, timeoutMs }, event);
+      agents.delete(agent);
+      void agent.destroy();
+      return end;
+    },
+    close: async () => void (await Promise.all([...agents].map((agent) => agent.destroy()))),
+  };
 }
 
 async function attempt(

@@ -1,10 +1,13 @@
 import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
+import { queryObjects } from "node:v8";
+import { Pool } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { type DueEvent, pauseAfter } from "../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "../../worker/deliver-events.ts";
+import { becomes } from "../harness/assertions/eventually.ts";
 import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
 import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
 
@@ -93,6 +96,20 @@ test("an answer without end is not read", async () => {
   const sender = openEventSender("any");
   expect(await sender.send(eventTo(receiver.url))).toEqual({ outcome: "delivered", status: 200 });
   await socketClosed;
+  await sender.close();
+});
+
+test("an address that was tried leaves nothing in memory, however its answer ends", async () => {
+  const sender = openEventSender("any", { timeoutMs: 300 });
+  const connectionPools = () => queryObjects(Pool);
+  const before = connectionPools();
+  receiver.faults.push(
+    () => undefined,
+    (response) => void response.end("x".repeat(1024 * 1024)),
+  );
+  await sender.send(eventTo(receiver.url));
+  await sender.send(eventTo(receiver.url));
+  expect(await becomes(async () => connectionPools() <= before)).toBe(true);
   await sender.close();
 });
 
