@@ -10,25 +10,34 @@ import { protocolTimes } from "../shared/protocol-times.ts";
 
 const holdsPerPage = 500;
 const pagesPerRunMax = 20;
-const refundRetryMs = 2_000;
+// A page with a locked organization takes this long, which is less than the lease of the leader.
+const refundRetryMs = 1_000;
 
 type Sweeping = Pick<Context, "config" | "redis" | "metrics" | "log"> & { settlement: Settlement };
 
 /**
  * Ends the holds that are open 2 s after their deadline, because a process died or a message was lost. Several workers
  * may sweep at once, since Postgres decides each search once.
- * @throws the first error of a hold that could not be ended; it keeps no other hold from being ended.
+ * @throws the first error of a hold that could not be ended. The further pages leave out the holds of its organization, which may be
+ *   locked, and end all others.
  */
 export async function sweepHolds(context: Sweeping): Promise<void> {
-  const errors: unknown[] = [];
+  const errors = new Map<string, unknown>();
+  let left = 0;
   for (let page = 0; page < pagesPerRunMax; page += 1) {
-    const range = { skip: errors.length, limit: holdsPerPage };
+    const range = { skip: left, limit: holdsPerPage };
     const overdue = await findOverdueHolds(context.redis, { graceMs: protocolTimes.sweepGraceMs, ...range });
-    const ended = await Promise.allSettled(overdue.map((hold) => refund(context, hold)));
-    errors.push(...ended.flatMap((end) => (end.status === "rejected" ? [end.reason] : [])));
+    const due = overdue.filter(({ organizationId }) => !errors.has(organizationId));
+    left += overdue.length - due.length;
+    const end = (hold: IndexedHold) =>
+      refund(context, hold).catch((error: unknown) => {
+        errors.set(hold.organizationId, error);
+        left += 1;
+      });
+    await Promise.all(due.map(end));
     if (overdue.length < holdsPerPage) break;
   }
-  if (errors.length > 0) throw errors[0];
+  for (const error of errors.values()) throw error;
 }
 
 /** Refunds the search of a hold. If it was charged after all, the charge stays and only the hold ends. */

@@ -106,7 +106,7 @@ export const deliveryMutants: readonly Mutant[] = [
     name: "no-sweeper",
     what: "The sweeper finds overdue holds and does not end them.",
     caughtBy: faults("crash-points", "--only", "api:enqueue:before, no key, first"),
-    edits: [inCode("sweepHolds", replace("overdue.map(", "overdue.slice(overdue.length).map("))],
+    edits: [inCode("sweepHolds", replace("due.map(", "due.slice(due.length).map("))],
   },
   {
     name: "silent-redis-unnoticed",
