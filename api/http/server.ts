@@ -101,6 +101,7 @@ function disconnectSlowReader(response: ServerResponse, { stallMs, takeMs }: typ
     if (response.socket?.writableLength) response.destroy();
   });
   response.once("prefinish", () => {
+    if (response.closed) return; // Its caller has left before, and the timer would keep it in memory.
     const timer = setTimeout(() => response.destroy(), takeMs).unref();
     response.once("close", () => clearTimeout(timer));
   });

@@ -9,6 +9,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { readBytes } from "../../api/http/read-json.ts";
 import { clientLimits, createHttpServer } from "../../api/http/server.ts";
 import { messageOf } from "../../shared/errors.ts";
+import { becomes } from "../harness/assertions/eventually.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
 
@@ -158,6 +159,22 @@ describe.concurrent("slow clients", () => {
     expect(await closed).toMatchObject({ writableEnded: true, writableFinished: false });
   });
 
+  test("an answer that ends after its caller has left is not kept in memory for the time of a reader", async () => {
+    const [arrived, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<WeakRef<ServerResponse>>()];
+    const socket = await ask((response) => {
+      response.once("close", () => ended.resolve(new WeakRef(response.end("late"))));
+      arrived.resolve();
+    });
+    await arrived.promise;
+    socket.destroy();
+    const late = await ended.promise;
+    const isGone = async () => {
+      collectGarbage();
+      return late.deref() === undefined;
+    };
+    expect(await becomes(isGone)).toBe(true);
+  });
+
   test("an answer may come late, and an event stream may pause, for longer than the limit of readers", async () => {
     const socket = await ask(async (response) => {
       await sleep(limits.stallMs * 2);
@@ -172,9 +189,13 @@ describe.concurrent("slow clients", () => {
   });
 });
 
-function heapBytes(): number {
+function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc()");
+}
+
+function heapBytes(): number {
+  collectGarbage();
   return process.memoryUsage().heapUsed;
 }
 
