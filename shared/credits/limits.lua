@@ -33,8 +33,9 @@ local function readSpending(kept)
   return version, today > tonumber(day) and 0 or tonumber(dayMils), today >= tonumber(nextMonth) and 0 or tonumber(monthMils)
 end
 
--- Returns which limit these mils on top would exceed ('day', 'month' or nothing), and what was spent against it. '': no limit.
+-- Returns which limit these mils on top would exceed ('day', 'month' or nothing), and what was spent against it. '': no limit. Of both
+-- it is the month: when only the day has renewed, the search is refused again.
 local function limitReached(dayMils, monthMils, mils, dayLimit, monthLimit)
-  if dayLimit ~= '' and dayMils + mils > tonumber(dayLimit) then return 'day', dayMils end
   if monthLimit ~= '' and monthMils + mils > tonumber(monthLimit) then return 'month', monthMils end
+  if dayLimit ~= '' and dayMils + mils > tonumber(dayLimit) then return 'day', dayMils end
 end

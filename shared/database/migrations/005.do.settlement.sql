@@ -117,8 +117,8 @@ begin
       sum(case when p.pays then p.price else 0 end) over (partition by p.token_id order by p.place) as token_sum
     from paying p
   ), within_token as (
-    select b.*, case when b.token_sum > b.token_day_left_mils then 'token_daily_limit'
-      when b.token_sum > b.token_month_left_mils then 'token_monthly_limit' end as token_verdict
+    select b.*, case when b.token_sum > b.token_month_left_mils then 'token_monthly_limit'
+      when b.token_sum > b.token_day_left_mils then 'token_daily_limit' end as token_verdict
     from by_token b
   ), by_organization as (
     -- The first search that exceeds the balance or a limit is refused, and so are all searches behind it: the balance never
@@ -130,8 +130,8 @@ begin
     select b.*, coalesce(b.token_verdict, case
       -- Its search ends after Redis lost the hold for which an erasure waits. The credit that is left is never spent.
       when b.erased_at is not null or b.organization_sum > b.balance_mils then 'out_of_credits'
-      when b.organization_sum > b.day_left_mils then 'daily_limit'
-      when b.organization_sum > b.month_left_mils then 'monthly_limit' end) as refused
+      when b.organization_sum > b.month_left_mils then 'monthly_limit'
+      when b.organization_sum > b.day_left_mils then 'daily_limit' end) as refused
     from by_organization b
   ), led as (
     select g.*, first_value(g.refused) over (partition by g.organization_id, g.key_hash, g.wanted order by g.place) as first_refused

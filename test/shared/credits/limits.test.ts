@@ -190,8 +190,10 @@ test.each([
 test.each([
   { whose: "organization", limit: { dayMils: 12 }, reason: "daily_limit" },
   { whose: "organization", limit: { monthMils: 12 }, reason: "monthly_limit" },
+  { whose: "organization", limit: { dayMils: 12, monthMils: 12 }, reason: "monthly_limit" },
   { whose: "token", limit: { dayMils: 12 }, reason: "token_daily_limit" },
   { whose: "token", limit: { monthMils: 12 }, reason: "token_monthly_limit" },
+  { whose: "token", limit: { dayMils: 12, monthMils: 12 }, reason: "token_monthly_limit" },
 ])(
   "of one batch, the charges beyond the $whose's limit are refused as $reason, whatever admitted them",
   async (given) => {
@@ -249,7 +251,7 @@ test("what a token's limit refuses uses up nothing of the organization's limit",
 test("limits that are removed refuse nothing, and a limit of an unknown organization or token is not set", async () => {
   const payer = await service.organization();
   await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 0, monthMils: 0 });
-  expect((await charge(payer, 1)).refused).toEqual(["daily_limit"]);
+  expect((await charge(payer, 1)).refused).toEqual(["monthly_limit"]);
   await changeLimits(service.database, "organization", payer.organizationId, { dayMils: null, monthMils: null });
   expect((await charge(payer, 1)).refused).toEqual([]);
   expect(await changeLimits(service.database, "organization", newId("org"), { dayMils: 1 })).toBeUndefined();

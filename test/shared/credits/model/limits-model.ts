@@ -75,12 +75,12 @@ export function guardOf(postgres: PostgresModel): (charge: Charge) => Refusal {
   };
   return ({ organizationId, tokenId, priceMils }) => {
     const ofToken = tokenId ? ask(organizationId, tokenId, priceMils) : undefined;
-    if (ofToken?.day) return "token_daily_limit";
     if (ofToken?.month) return "token_monthly_limit";
+    if (ofToken?.day) return "token_daily_limit";
     const ofOrganization = ask(organizationId, organizationId, priceMils);
     if (ofOrganization.balance) return "out_of_credits";
-    if (ofOrganization.day) return "daily_limit";
-    return ofOrganization.month ? "monthly_limit" : undefined;
+    if (ofOrganization.month) return "monthly_limit";
+    return ofOrganization.day ? "daily_limit" : undefined;
   };
 }
 type Refusal = RefundReason | undefined;

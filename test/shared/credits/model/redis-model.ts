@@ -61,7 +61,7 @@ function overLimit(redis: RedisModel, limits: PayerLimits | undefined, priceMils
     const heldMils = scope === "token" ? tokenHeldMilsOf(redis, tokenId) : heldMilsOf(redis);
     const spentMils = milsIn(spending);
     const exceeds = (limit = Number.POSITIVE_INFINITY) => spentMils + heldMils + priceMils > limit;
-    const period = exceeds(own.dayMils) ? "day" : exceeds(own.monthMils) ? "month" : undefined;
+    const period = exceeds(own.monthMils) ? "month" : exceeds(own.dayMils) ? "day" : undefined;
     if (period) return { outcome: "spending_limit", limit: { scope, period }, spentMils, heldMils, version };
   }
   return undefined;
