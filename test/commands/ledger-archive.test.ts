@@ -147,6 +147,7 @@ test("a folder that does not exist, and what is no archive, are refused with the
     /^The folder \S+\/none does not exist\.\n$/,
   );
   expect(await check("2026-03")).toMatch(/cannot be read: ENOENT/);
+  expect(await refusalOf("export-check", "/dev/zero")).toMatch(/cannot be read: ENOENT.*\/dev\/zero\.sha256/);
   const withChecksum = async (content: Buffer) => {
     await writeFile(fileOf("2026-03"), content);
     const sha256 = createHash("sha256").update(content).digest("hex");
