@@ -198,7 +198,7 @@ export interface Loss {
 }
 
 export function marginsOf(plan: Plan, configured: readonly ProviderName[]): Margins {
-  const providers = plan.operations.includes("serp.search") ? [...new Set(configured)] : [];
+  const providers = plan.operations.includes("serp.search") ? configured : [];
   return {
     belowCost: providers.flatMap((provider) => lossAt(provider, plan) ?? []),
     unknownCost: providers.filter((provider) => searchCostMicroUsd(provider, 1) === undefined),

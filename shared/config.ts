@@ -43,6 +43,13 @@ function origin(...protocols: string[]) {
 const partsOf = (given: string) => given.split(",").map((part) => part.trim());
 const filledPartsOf = (given: string) => partsOf(given).filter((part) => part !== "");
 
+/** A part that is there twice was meant to be another one. */
+const isEachOnce = (parts: readonly unknown[]) => new Set(parts).size === parts.length;
+
+/** A comma list of one or more. */
+const listOf = <Part>(part: z.ZodType<Part, string>, expected?: string): z.ZodType<Part[]> =>
+  z.string(expected).transform(partsOf).pipe(z.array(part).refine(isEachOnce, "expected each only once"));
+
 /** Names of hosts without ports, in lower case. */
 const hostNames = z
   .string()
@@ -129,10 +136,7 @@ const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"]
 /** The settings of the engine: which providers to ask, and how to reach each of them. */
 const engineSettings = z.object({
   /** The providers, in order of preference. */
-  SERP_PROVIDERS: z
-    .string(aProviderList)
-    .transform(partsOf)
-    .pipe(z.array(z.enum(providerNames, aProviderList))),
+  SERP_PROVIDERS: listOf(z.enum(providerNames, aProviderList), aProviderList),
   /** Milliseconds after which a search without an answer is also sent to the next provider; 0 for never. */
   SERP_HEDGE_AFTER_MS: wholeNumber(0, 120_000).default(0),
   /** How many seconds an answer is cached for identical searches; 0 shares it only among concurrent ones. */
@@ -155,11 +159,7 @@ const engineSettings = z.object({
   /** The operator's own instance; there is no public one for this use. */
   SEARXNG_BASE_URL: url("http:", "https:").optional(),
   /** Which engines of the instance to ask. Each of them searches Google. */
-  SEARXNG_ENGINES: z
-    .string()
-    .default("google")
-    .transform(partsOf)
-    .pipe(z.array(z.enum(searxngEngines, aSearxngEngineList))),
+  SEARXNG_ENGINES: listOf(z.enum(searxngEngines, aSearxngEngineList)).default(["google"]),
   /** Google blocks an instance that sends too many requests. */
   SEARXNG_CONCURRENCY: providerConcurrency.default(4),
   /** The name of Basic authentication ends at the first colon. */
@@ -235,11 +235,7 @@ const settings = z.object({
   /** The origin of the payment page: Stripe's own, or the account's custom domain. */
   STRIPE_CHECKOUT_ORIGIN: origin("https:").default("https://checkout.stripe.com"),
   /** The amounts offered for top-ups, in whole USD. */
-  TOPUP_AMOUNTS_USD: z
-    .string()
-    .default("10,25,100")
-    .transform(partsOf)
-    .pipe(z.array(wholeNumber(topupUsd.min, topupUsd.max))),
+  TOPUP_AMOUNTS_USD: listOf(wholeNumber(topupUsd.min, topupUsd.max)).default([10, 25, 100]),
   /** Where webhooks of payers may lead: to public https addresses, to any address, or nowhere, which turns webhooks off. */
   WEBHOOK_TARGETS: z.enum(["public", "any", "none"], "expected public, any or none").default("public"),
   /** Host names besides PUBLIC_URL's under which /mcp may be called. Pages of other origins cannot call it. */
@@ -251,9 +247,12 @@ const settings = z.object({
     .transform(filledPartsOf)
     .pipe(z.array(z.enum(doorNames, aDoorList))),
   /** Host names that each serve only one door: for clients that drop the path of an address. */
-  COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port").default([]),
+  COMPAT_HOSTS: forDoors(/[a-z0-9.-]+/, "host name, without a port")
+    .refine((pairs) => isEachOnce(pairs.map(([, host]) => host)), "expected each host only once")
+    .default([]),
   /** Milliseconds after which a door answers with an error, because its clients give up soon. The search runs on. */
   COMPAT_PATIENCE_MS: forDoors(/[1-9]\d{2,5}/, "milliseconds from 100 to 999999")
+    .refine((pairs) => isEachOnce(pairs.map(([name]) => name)), "expected each door only once")
     .default([])
     .transform(
       (pairs): Partial<Record<DoorName, number>> => ({

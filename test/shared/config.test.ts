@@ -76,6 +76,7 @@ test.each([
   { setting: "RAW_ANSWER_MINUTES", value: "61", expected: "expected a whole number from 0 to 60" },
   { setting: "SERP_PROVIDERS", value: "sandbox,canary", expected: aProvider },
   { setting: "SERP_PROVIDERS", value: ",", expected: aProvider },
+  { setting: "SERP_PROVIDERS", value: "serper,searxng, serper", expected: "expected each only once" },
   { setting: "SERP_PROVIDERS", value: "", expected: aProvider },
   {
     setting: "SERPAPI_API_KEY",
@@ -123,11 +124,18 @@ test.each([
   },
   { setting: "COMPAT_HOSTS", value: "tavily=canary.example", expected: "expected only doors that COMPAT_DOORS names" },
   {
+    setting: "COMPAT_HOSTS",
+    value: "tavily=canary.example,searxng=canary.example",
+    expected: "expected each host only once\n  COMPAT_HOSTS: expected only doors that COMPAT_DOORS names",
+  },
+  {
     setting: "COMPAT_PATIENCE_MS",
     value: "searxng=canary",
     expected: `expected a comma list of door=milliseconds from 100 to 999999, with the doors ${doors}`,
   },
+  { setting: "COMPAT_PATIENCE_MS", value: "searxng=900,searxng=9000", expected: "expected each door only once" },
   { setting: "TOPUP_AMOUNTS_USD", value: "10,,25", expected: anAmount },
+  { setting: "TOPUP_AMOUNTS_USD", value: "10,25,10", expected: "expected each only once" },
   { setting: "TOPUP_AMOUNTS_USD", value: "10000,10001", expected: anAmount },
   { setting: "TOPUP_AMOUNTS_USD", value: "7.50", expected: anAmount },
   {

@@ -49,8 +49,7 @@ export async function checkProvidersHealth(
 ): Promise<ProviderHealth[]> {
   const http = openProviderHttp();
   try {
-    const names = [...new Set(config.SERP_PROVIDERS)];
-    return await Promise.all(names.map((name) => checkConfigured(name, { config, http, timeoutMs })));
+    return await Promise.all(config.SERP_PROVIDERS.map((name) => checkConfigured(name, { config, http, timeoutMs })));
   } finally {
     await http.close();
   }

@@ -21,9 +21,9 @@ const providers = {
 export const openProvider = (name: ProviderName, config: EngineConfig): Provider => providers[name](config);
 
 /**
- * The providers of SERP_PROVIDERS in order of preference, without duplicates.
+ * The providers of SERP_PROVIDERS in order of preference.
  * @throws {MissingSettings} naming the settings that the first incomplete provider needs.
  */
 export function openProviders(config: EngineConfig): Provider[] {
-  return [...new Set(config.SERP_PROVIDERS)].map((name) => openProvider(name, config));
+  return config.SERP_PROVIDERS.map((name) => openProvider(name, config));
 }
