@@ -129,6 +129,21 @@ test("the operator's commands run as the API's user", async () => {
 });
 
 test.each(["api", "worker"] as const)(
+  "the %s's user works in the database whose number REDIS_URL has",
+  async (user) => {
+    const redis = new Redis(Object.assign(new URL(urls[user]), { pathname: "/1" }).href);
+    const inFirst = service.redis.duplicate({ db: 1 });
+    try {
+      await redis.rpush(`inbox:of-${user}`, "here");
+      expect(await inFirst.exists(`inbox:of-${user}`)).toBe(1);
+    } finally {
+      redis.disconnect();
+      inFirst.disconnect();
+    }
+  },
+);
+
+test.each(["api", "worker"] as const)(
   "the %s's user may not read the settings, list keys or empty Redis",
   async (user) => {
     const redis = new Redis(urls[user]);
