@@ -32,6 +32,12 @@ export function parseRequestId(text: string): string {
   throw new InvalidArgumentError("expected the id of a search: req_ and 26 letters and digits");
 }
 
+/** Parses the code of a plan that may be new. */
+export function parsePlanCode(text: string): string {
+  if (/^[a-z][a-z0-9_-]{0,31}$/.test(text)) return text;
+  throw new InvalidArgumentError("expected a lower-case letter and up to 31 more lower-case letters, digits, - or _");
+}
+
 /** As zod counts: -1 for times without seconds. */
 const minutes = -1;
 

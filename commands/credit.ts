@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { type Actor, recordAudit } from "../shared/audit/audit.ts";
+import { ConfigError } from "../shared/config.ts";
 import { type BalanceChange, correctCredit, creditRefusal, grantCredit } from "../shared/credits/ledger.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
@@ -135,7 +136,7 @@ async function refuseAnotherAmount(transaction: Querying, kind: ChangeKind, { gr
  */
 async function checkTopups(context: CommandContext, days: number) {
   const stripe = await openStripe(context.config);
-  if (!stripe) throw new CommandRefused("STRIPE_SECRET_KEY is not set, so there are no top-ups to check.");
+  if (!stripe) throw new ConfigError(["STRIPE_SECRET_KEY: required to check top-ups"]);
   const since = Math.floor(Date.now() / 1_000) - days * secondsPerDay;
   const counts = {
     sessions: 0,

@@ -15,7 +15,7 @@ import { inTransaction } from "../shared/database/transaction.ts";
 import { assignPlan } from "../shared/organizations/organizations.ts";
 import { depthMax, organicPerPage, pagesOf } from "../shared/query/depth.ts";
 import { searchCostMicroUsd } from "../worker/providers/prices.ts";
-import { parseId, parseList, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
+import { parseId, parseList, parsePlanCode, parseWholeNumber, parseWholeNumberOrNone } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
 import { parseMils, parseMilsOrNone } from "./money.ts";
 import { announceIdentityChange } from "./publish-changes.ts";
@@ -50,7 +50,7 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
     .description(
       "Create a plan, or change the given terms of an existing one. A new plan needs a price, --limit, --window and --concurrency. Every API applies the terms within two seconds. No command changes the starting grant. A price below the cost at a provider of SERP_PROVIDERS, and a budget of unpaid calls below the calls of the searches in flight, are accepted with a warning.",
     )
-    .argument("<code>", "a short lower-case word, such as free")
+    .argument("<code>", "a short lower-case word, such as free", parsePlanCode)
     .option("--price <mils>", "price of a search of any depth", parseMils(program, 0))
     .addOption(
       new Option("--price-per-page <mils>", `instead of --price: price per ${organicPerPage} results of a search`)
@@ -97,11 +97,6 @@ export function addPlanCommands(program: Command, run: RunCommand): void {
 }
 
 async function set(context: CommandContext, code: string, options: PlanOptions) {
-  if (!/^[a-z][a-z0-9_-]{0,31}$/.test(code)) {
-    throw new CommandRefused(
-      "A plan's code is a lower-case letter and up to 31 more lower-case letters, digits, - or _.",
-    );
-  }
   const plan = await inTransaction(context.database, async (transaction) => {
     const before = await lockPlan(transaction, code);
     const after = await setPlan(transaction, termsOf(code, options, before));

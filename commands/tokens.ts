@@ -42,9 +42,14 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "the most that it may spend in a calendar month (default: no limit)",
       parseMils(program, 0),
     )
-    .action((orgId: string, { expires: expiresInDays, day: dayMils, month: monthMils, ...terms }: IssueOptions) =>
-      run((context) => issue(context, orgId, { ...terms, expiresInDays, dayMils, monthMils })),
-    );
+    .action((orgId: string, options: IssueOptions, command: Command) => {
+      const { expires: expiresInDays, day: dayMils, month: monthMils, ...terms } = options;
+      if (terms.scopes.includes("door")) {
+        if (terms.scopes.length > 1) command.error("error: --scopes: expected door alone, or without it.");
+        if (dayMils === undefined) command.error(`error: ${dayLimitRequired}`);
+      }
+      return run((context) => issue(context, orgId, { ...terms, expiresInDays, dayMils, monthMils }));
+    });
   token
     .command("list")
     .description("list an organization's tokens by their last four characters, with scopes and last use")
@@ -57,7 +62,11 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
       "Show the owner of a token, and whether the token still works. Never prints the token. With - it reads the token from stdin, which keeps it out of the shell's history and the list of processes.",
     )
     .argument("<token>", "the token, or - to read it from stdin")
-    .action((given: string) => run((context) => find(context, given === "-" ? terminal.readLine : given)));
+    .action(async (given: string, _options: object, command: Command) => {
+      const found = (given === "-" ? await terminal.readLine() : given).trim();
+      if (!isTokenShaped(found)) command.error(`error: ${notTokenShaped}`);
+      await run((context) => find(context, found));
+    });
   token
     .command("revoke")
     .description(
@@ -70,11 +79,7 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
     );
 }
 
-async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms & { scopes: Scope[] }) {
-  if (terms.scopes.includes("door")) {
-    if (terms.scopes.length > 1) throw new CommandRefused("--scopes: expected door alone, or without it.");
-    if (terms.dayMils === undefined) throw new CommandRefused(dayLimitRequired);
-  }
+async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
   const issued = await inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
   return { ...issued, dayLimitMils: terms.dayMils ?? null, monthLimitMils: terms.monthMils ?? null };
 }
@@ -91,13 +96,12 @@ async function list({ database }: CommandContext, orgId: string) {
   return { orgId, tokens: await listTokens(database, orgId) };
 }
 
-/** @param given the token, or how to read it. No message has it, and none that could have a part of it. */
-async function find({ database }: CommandContext, given: string | (() => Promise<string>)) {
-  const token = (typeof given === "string" ? given : await given()).trim();
-  if (!isTokenShaped(token))
-    throw new CommandRefused(
-      "This is not a Serpmill token. A token is smk_ and 39 letters and digits; the last 7 are a checksum. A character may be missing or wrong.",
-    );
+/** Does not repeat what was given, which may be most of a token. */
+const notTokenShaped =
+  "This is not a Serpmill token. A token is smk_ and 39 letters and digits; the last 7 are a checksum. A character may be missing or wrong.";
+
+/** No message has the token. */
+async function find({ database }: CommandContext, token: string) {
   const found = await findToken(database, token);
   if (!found) throw new CommandRefused("This token was never issued here, or its organization was erased.");
   const { isValid: _isValid, ...fields } = found;

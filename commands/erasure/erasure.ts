@@ -39,11 +39,11 @@ export function addErasureCommands(org: Command, run: RunCommand, terminal: Term
     )
     .argument("<org>", "the organization's id", parseId("org"))
     .option("--yes", "skip the confirmation")
-    .action((orgId: string, { yes = false }: { yes?: boolean }, command: Command) =>
-      run((context) =>
-        erase(context, orgId, (question) => (yes ? orgId : confirm(terminal, inAskedUnit(command, question)))),
-      ),
-    );
+    .action((orgId: string, { yes = false }: { yes?: boolean }, command: Command) => {
+      const ask = yes ? () => orgId : terminal.ask;
+      if (!ask) command.error("error: this cannot be undone. Add --yes, or confirm in a terminal.");
+      return run((context) => erase(context, orgId, (question) => ask(inAskedUnit(command, question))));
+    });
 }
 
 /** The last line counts the others, so that an export that was cut off shows. */
@@ -116,12 +116,6 @@ function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
     saidAtMs = performance.now();
     warn(`Erased so far: ${tokens} tokens, ${answers} answers, ${searches} searches.`);
   };
-}
-
-/** @throws {CommandRefused} without a terminal. */
-function confirm({ ask }: Terminal, question: string): Promise<string> {
-  if (!ask) throw new CommandRefused("This cannot be undone. Add --yes, or confirm in a terminal.");
-  return ask(question);
 }
 
 /**

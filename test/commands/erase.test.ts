@@ -216,7 +216,7 @@ test("nothing is erased of an organization whose tokens work", async () => {
 test("an erasure begins only if the operator types the id again, or says --yes", async () => {
   const { organizationId: orgId } = await service.organization();
   const { exitCode, stderr } = await operator.try("org", "erase", orgId);
-  expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining("Add --yes") });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: expect.stringContaining("Add --yes") });
   const mistyped = await operator.tryAtTerminal({ ask: async () => "another" }, "org", "erase", orgId);
   expect(mistyped).toMatchObject({ exitCode: 1, stderr: "The id does not match. Nothing was changed.\n" });
   expect(await operator.run("org", "show", orgId)).toMatchObject({ suspendedAt: null, erasedAt: null });

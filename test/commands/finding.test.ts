@@ -67,12 +67,12 @@ test("a token is found with its organization and state, by argument or stdin, an
   expect(readLine(revoked.stdout)).toMatchObject({ ...valid, revokedAt: isoTime, state: "revoked" });
   const unknown = newToken();
   const wrong = `${token.slice(0, -1)}${token.endsWith("a") ? "b" : "a"}`;
-  for (const [given, says] of [
-    [unknown, "This token was never issued here"],
-    [wrong, "This is not a Serpmill token"],
+  for (const [given, exitCode, says] of [
+    [unknown, 1, "This token was never issued here"],
+    [wrong, 2, "This is not a Serpmill token"],
   ] as const) {
     const refused = await operator.try("token", "find", given);
-    expect(refused).toMatchObject({ exitCode: 1, stdout: "", stderr: expect.stringContaining(says) });
+    expect(refused).toMatchObject({ exitCode, stdout: "", stderr: expect.stringContaining(says) });
     expect(refused.stderr).not.toContain(given.slice(4, 20));
   }
   expect(piped.stdout + revoked.stdout).not.toContain(token.slice(4, 20));

@@ -123,8 +123,8 @@ test("a session that the ledger refuses is logged with the reason, and the sessi
 test("without a key, or if Stripe refuses it, a sentence says so without the key", async () => {
   const without = await new Operator(service).try("credit", "topups-check");
   expect(without).toMatchObject({
-    exitCode: 1,
-    stderr: "STRIPE_SECRET_KEY is not set, so there are no top-ups to check.\n",
+    exitCode: 2,
+    stderr: expect.stringContaining("  STRIPE_SECRET_KEY: required to check top-ups\n"),
   });
   stub.faults.push(refusal(401, "invalid_request_error", `Invalid API Key provided: ${stripeKey}`));
   const refused = await operator.try("credit", "topups-check");
