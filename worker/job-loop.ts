@@ -160,6 +160,11 @@ export class JobLoop {
     return !this.#isPaused && !this.#isStopping;
   }
 
+  /** How many jobs it may ask for; negative if it has more than its slots. */
+  get #free(): number {
+    return this.#takesJobs ? this.#concurrency - this.#running.size - this.#expected : 0;
+  }
+
   /** Whether all slots are taken, and {@link takeOnTop} may take jobs. */
   get mayTakeOnTop(): boolean {
     return this.#takesJobs && !this.#isWaiting && this.#running.size >= this.#concurrency;
@@ -243,7 +248,7 @@ export class JobLoop {
     this.#isActing = true;
     setImmediate(() => {
       this.#isActing = false;
-      const free = this.#takesJobs ? this.#concurrency - this.#running.size - this.#expected : 0;
+      const free = this.#free;
       const jobs = this.#isWaiting ? 0 : Math.max(0, Math.min(free, this.#waiting, takenAtOnceMax));
       const expectsMore = jobs < this.#waiting || (jobs === 0 && this.#asking > 0);
       const waits = free > jobs && !expectsMore && !this.#isWaiting;
@@ -307,10 +312,11 @@ export class JobLoop {
   /** @param counted the replies before the marker, whose count is older than the marker. */
   async #wait(counted: Promise<unknown>): Promise<void> {
     try {
-      await this.#takes.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
+      const marker = await this.#takes.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
       await counted;
       this.#waiting = Math.max(this.#waiting, 1); // Or none, if the wait timed out or another worker was faster.
-      if (!this.#takesJobs) void this.#wakeOne();
+      // It was paused meanwhile, or got fewer slots: another worker may take the job.
+      if (marker && this.#free <= 0) void this.#wakeOne();
     } finally {
       this.#isWaiting = false;
     }

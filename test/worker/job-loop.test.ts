@@ -1,16 +1,19 @@
 import { expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../shared/log.ts";
+import { newId } from "../../shared/ids.ts";
 import { openMetrics } from "../../shared/metrics.ts";
-import { createQueue } from "../../shared/queue/search-queue.ts";
+import { createQueue, queueKeys } from "../../shared/queue/search-queue.ts";
 import { RedisConnections } from "../../shared/redis/connections.ts";
 import { JobLoop } from "../../worker/job-loop.ts";
+import { eventually } from "../harness/assertions/eventually.ts";
 import { searchJob } from "../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-test("a worker that gets fewer slots than searches run looks for searches within shares, as with the last slot taken", async () => {
+/** A loop with two slots and one search, which runs until the test ends. */
+async function startWithOneSearch() {
   const { redis, server, close } = await openFreshRedis();
   const shutdown = new Shutdown();
   const connections = new RedisConnections({ url: server.url, log, shutdown });
@@ -29,13 +32,36 @@ test("a worker that gets fewer slots than searches run looks for searches within
     await shutdown.run(log);
     await close();
   });
+  const add = async () => {
+    const job = searchJob({ requestId: newId("req") });
+    await queue.add("search", job, { jobId: job.requestId });
+  };
   let looks = 0;
   loop.whenFull(() => (looks += 1));
   await loop.start();
-  const job = searchJob();
-  await queue.add("search", job, { jobId: job.requestId });
+  await add();
   await begun.promise;
-  expect(looks).toBe(0);
+  return { loop, redis, add, looks: () => looks };
+}
+
+test("a worker that gets fewer slots than searches run looks for searches within shares, as with the last slot taken", async () => {
+  const { loop, looks } = await startWithOneSearch();
+  expect(looks()).toBe(0);
   loop.setConcurrency(1);
-  expect(looks).toBe(1);
+  expect(looks()).toBe(1);
+});
+
+test("a worker that waits for a search, and has no slot any more when one is added, wakes another that waits", async () => {
+  const { loop, redis, add } = await startWithOneSearch();
+  const isWaiting = async (name: string) =>
+    new RegExp(` name=${name} .* flags=b `).test(String(await redis.call("CLIENT", "LIST")));
+  await eventually(() => isWaiting("serpmill-worker-takes"));
+  loop.setConcurrency(1);
+  const other = redis.duplicate({ connectionName: "other" });
+  onTestFinished(() => other.disconnect());
+  // Behind the first worker, which gets the marker of the search.
+  const woken = other.bzpopmin(queueKeys.marker, 5);
+  await eventually(() => isWaiting("other"));
+  await add();
+  expect(await woken).not.toBeNull();
 });
