@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isRefusedLogin, isTransient } from "../shared/database/transient-errors.ts";
+import { isTransient } from "../shared/database/transient-errors.ts";
 import { CallerError } from "../shared/errors.ts";
 import { unavailable } from "./errors.ts";
 
@@ -37,6 +37,6 @@ export async function orPostgresUnavailable<T>(query: Promise<T>): Promise<T> {
     return await query;
   } catch (error) {
     if (error instanceof CallerError || isDefect(error)) throw error;
-    throw isTransient(error) || isRefusedLogin(error) ? unavailable("postgres_unreachable") : error;
+    throw isTransient(error) ? unavailable("postgres_unreachable") : error;
   }
 }

@@ -9,8 +9,11 @@ import { type OutOfReach, postgresOutOfReach, reasonOf } from "../config/out-of-
 const transientStates = /^(40001|40P01|42501|55P03|57014|57P0[1-5]|53...|08...|25006|58...|XX000)$/;
 /** Postgres refuses a statement at once with these if another transaction changes what the statement uses. */
 const changingStates = /^(40001|40P01|42501|XX000)$/;
-/** A login that is refused, and a database that does not exist. */
-const refusedLogin = /^(28...|3D000)$/;
+/**
+ * A login that is refused, and a database that does not exist or takes no connections. It passes: the password is being replaced,
+ * or the database is being restored.
+ */
+const refusedLogin = /^(28...|3D000|55000)$/;
 /** The connection failed, or the server starts, stops, or has no connection left. */
 const goneState = /^(08...|57P0[1-5]|53...)$/;
 const transientMessages =
@@ -23,7 +26,7 @@ const transientMessages =
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlStateOf(error);
-  if (state !== undefined) return transientStates.test(state);
+  if (state !== undefined) return transientStates.test(state) || refusedLogin.test(state);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   return transientMessages.test(code) || transientMessages.test(error.message);
 }
@@ -40,9 +43,6 @@ export const isLockTimeout = (error: unknown): boolean => sqlStateOf(error) === 
 /** Whether Postgres takes no writes: a pooler may lead to a server that became a standby. */
 export const isReadOnly = (error: unknown): boolean => sqlStateOf(error) === "25006";
 
-/** Whether Postgres refuses the login: the password is being replaced, or the database is being restored. */
-export const isRefusedLogin = (error: unknown): boolean => refusedLogin.test(sqlStateOf(error) ?? "");
-
 /** The SQLSTATE of a statement that Postgres refused; undefined for other errors, such as those of the network. */
 export function sqlStateOf(error: unknown): string | undefined {
   return error instanceof pg.DatabaseError ? error.code : undefined;
@@ -54,8 +54,8 @@ export function sqlStateOf(error: unknown): string | undefined {
  */
 export function explainPostgres(error: unknown, url: string, setting?: string): OutOfReach | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (isRefusedLogin(error)) return postgresOutOfReach(url, "it refuses the login", setting);
   const state = sqlStateOf(error);
+  if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "it refuses the login", setting);
   if (state === undefined ? !isTransient(error) : !goneState.test(state)) return undefined;
   return postgresOutOfReach(url, reasonOf(error), setting);
 }

@@ -135,6 +135,30 @@ test.each([
   },
 );
 
+test("a search that ends while its database is closed and then missing, as for a restore, settles once it is back", async () => {
+  const id = await organization();
+  const name = new URL(url).pathname.slice(1);
+  await asOwner(Object.assign(new URL(url), { pathname: "/postgres" }).href, async (owner) => {
+    await owner.query(`alter database ${name} allow_connections false`);
+    await owner.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [name]);
+    const settled = settle(id);
+    const retries = async () => {
+      const { failed } = await countBatches();
+      await Promise.race([settled, eventually(async () => (await countBatches()).failed > failed + 2)]);
+    };
+    try {
+      await retries();
+      await owner.query(`alter database ${name} rename to ${name}_away`);
+      await retries();
+      await owner.query(`alter database ${name}_away rename to ${name}`);
+    } finally {
+      await owner.query(`alter database ${name} allow_connections true`);
+    }
+    await settled;
+  });
+  expect(await entriesOf(id)).toEqual([100, -5]);
+});
+
 test("a search whose organization stays locked is given up when its time is over, and settles once when it is tried again", async () => {
   const id = await organization();
   const requestId = newId("req");
