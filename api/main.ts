@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
+import { requireUsable } from "../shared/database/usable.ts";
 import type { Log } from "../shared/log.ts";
 import type { OpsParts } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/concurrency/shutdown.ts";
@@ -65,7 +66,7 @@ async function openApi(context: Context): Promise<OpsParts> {
   return {
     checks: {
       redis: () => parts.replyInbox.check(),
-      postgres: () => database.query("select 1"),
+      postgres: () => requireUsable(database),
       workers_read: () => parts.shedding.check(),
       serving: async () => draining.signal.throwIfAborted(),
     },

@@ -1,4 +1,3 @@
-import { readdirSync } from "node:fs";
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { z } from "zod";
@@ -10,6 +9,7 @@ import type { Database } from "../shared/database/pool.ts";
 import { canBecomeMore } from "../shared/database/process-login.ts";
 import { readRedisAddress } from "../shared/config/redis-address.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
+import { migrationNumbers } from "../shared/database/usable.ts";
 import { readOldestWaitMs } from "../shared/queue/backlog.ts";
 import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../shared/redis/clock.ts";
@@ -148,7 +148,6 @@ async function examine({ config, database, redis }: CommandContext): Promise<Rep
 const toReport = (findings: Finding[]): Report => ({ ok: findings.every(({ state }) => state !== "error"), findings });
 
 const undefinedTable = "42P01";
-const migrations = new URL("../shared/database/migrations/", import.meta.url);
 
 const stateRow = z.object({
   version: z.coerce.number(),
@@ -196,15 +195,14 @@ function examinePostgresVersion({ version, ...state }: z.infer<typeof stateRow>)
 }
 
 async function examineMigrations(database: Database): Promise<Finding> {
-  const numbers = readdirSync(migrations).map((name) => Number.parseInt(name, 10));
-  const newest = Math.max(...numbers);
+  const newest = Math.max(...migrationNumbers);
   const applied = await readNewestMigration(database);
   if (applied === newest) return ok("postgres", `migrations up to date (${newest})`);
   if (applied > newest) {
     const advice = "Upgrade the processes, or see the changelog about rolling back.";
     return warning("postgres", `migration ${applied} is of a newer version`, advice, migrationsPage);
   }
-  const pending = numbers.filter((number) => number > applied).length;
+  const pending = migrationNumbers.filter((number) => number > applied).length;
   return failure("postgres", `pending migrations: ${pending}`, "Run npm run migrate.", migrationsPage);
 }
 

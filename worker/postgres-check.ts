@@ -1,5 +1,8 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { withTimeout } from "../shared/concurrency/wait-for.ts";
+import { isTransient } from "../shared/database/transient-errors.ts";
+import { requireUsable } from "../shared/database/usable.ts";
+import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { anotherReachesPostgres } from "../shared/queue/worker-heartbeats.ts";
@@ -15,16 +18,19 @@ export interface PostgresCheck {
   isCutOff: () => Promise<boolean>;
 }
 
-/** Asks Postgres once a second whether this worker reaches it. */
+/** Asks Postgres once a second whether this worker reaches it, and finds its schema there. */
 export function startPostgresCheck(context: Context, workerId: string): PostgresCheck {
   const { clock, database, redis, metrics, log, shutdown } = context;
+  const warn = throttledWarning(log, "this worker cannot use Postgres");
   let failedChecks = 0;
   const check = async () => {
     try {
-      await withTimeout(checkTimeoutMs, database.query("select 1"));
+      await withTimeout(checkTimeoutMs, requireUsable(database));
       failedChecks = 0;
-    } catch {
-      failedChecks += 1;
+    } catch (error) {
+      // A database without the schema does not get one by itself, and this worker could charge nothing.
+      failedChecks = isTransient(error) ? failedChecks + 1 : failedChecksMin;
+      warn(error);
     }
   };
   const pauseMs = protocolTimes.heartbeatIntervalMs;

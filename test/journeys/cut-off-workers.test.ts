@@ -1,6 +1,8 @@
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { migrate } from "../../shared/database/migrate.ts";
 import { Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 
 /** Two workers, whose paths to Postgres break. */
@@ -43,4 +45,23 @@ test("a worker that alone does not reach Postgres takes no searches and does not
   paths[1]?.mend();
   await service.until(async () => (await reporting()).length === 2);
   expect(await service.verify()).toMatchObject({ ok: true });
+});
+
+test("a worker that started before the migration takes no searches, and is ready only after it", async () => {
+  const name = "unmigrated";
+  const url = Object.assign(new URL(service.databaseUrl), { pathname: `/${name}` }).href;
+  await asOwner(service.databaseUrl, (owner) => owner.query(`create database ${name}`));
+  onTestFinished(() =>
+    asOwner(service.databaseUrl, async (owner) => void (await owner.query(`drop database ${name} with (force)`))),
+  );
+  const started = service.startWorker({ DATABASE_URL: url });
+  await service.until(async () => service.workers.length === 3);
+  const worker = service.workers[2];
+  await worker?.line("this worker does not reach Postgres although another one does: it takes no searches");
+  const missing = async () => (await fetch(`${worker?.opsUrl}/readyz`)).json();
+  expect(await missing()).toMatchObject({ missing: expect.arrayContaining(["postgres"]) });
+  const searches = Array.from({ length: 40 }, (_, at) => service.search(token, { keyword: `sandbox:slow=200 ${at}` }));
+  expect((await Promise.all(searches)).filter(({ status }) => status !== 200)).toEqual([]);
+  await migrate(url);
+  expect(await (await started).stop()).toBe(0);
 });
