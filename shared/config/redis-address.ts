@@ -15,7 +15,7 @@ export interface Server {
 }
 
 export const expectedRedisUrl =
-  "expected a URL that begins with redis:// or rediss://, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
+  "expected a URL that begins with redis:// or rediss:// and has no path but the number of a database, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 
 const sentinelForm =
   /^redis(?<tls>s?)\+sentinel:\/\/(?:(?<user>[^:@/]*)(?::(?<pass>[^@/]*))?@)?(?<hosts>[^@/]+)\/(?<name>[\w.-]+)$/;
@@ -39,8 +39,9 @@ export function hostsOf(text: string): string {
   return servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(", ");
 }
 
-function readSingle({ protocol, username, password, hostname, port }: URL): RedisAddress | undefined {
-  if (protocol !== "redis:" && protocol !== "rediss:") return undefined;
+function readSingle({ protocol, username, password, hostname, port, pathname }: URL): RedisAddress | undefined {
+  // With another path ioredis would stay in the database 0, which may be that of another service.
+  if ((protocol !== "redis:" && protocol !== "rediss:") || !/^\/?\d*$/.test(pathname)) return undefined;
   return {
     ...credentials(username, password),
     isEncrypted: protocol === "rediss:",

@@ -41,7 +41,7 @@ const aSampler =
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
 const aRedis =
-  "expected a URL that begins with redis:// or rediss://, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
+  "expected a URL that begins with redis:// or rediss:// and has no path but the number of a database, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 const doors = "searxng, tavily, openwebui, perplexity, firecrawl, serper";
 const aProvider =
   "expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up";
@@ -51,6 +51,7 @@ test.each([
   { setting: "DATABASE_URL", value: "canary", expected: aPostgres },
   { setting: "DATABASE_URL", value: "postgres:canary", expected: aPostgres },
   { setting: "REDIS_URL", value: "http://:canary@host", expected: aRedis },
+  { setting: "REDIS_URL", value: "redis://:canary@host/serpmill", expected: aRedis },
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:26379,host", expected: aRedis },
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@host:70000/name", expected: aRedis },
   { setting: "REDIS_URL", value: "redis+sentinel://:canary@one,,two/name", expected: aRedis },
