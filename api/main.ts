@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
-import { requireUsable } from "../shared/database/usable.ts";
+import { requireSchema } from "../shared/database/require-schema.ts";
 import type { Log } from "../shared/log.ts";
 import type { OpsParts } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/concurrency/shutdown.ts";
@@ -66,7 +66,7 @@ async function openApi(context: Context): Promise<OpsParts> {
   return {
     checks: {
       redis: () => parts.replyInbox.check(),
-      postgres: () => requireUsable(database),
+      postgres: () => requireSchema(database),
       workers_read: () => parts.shedding.check(),
       serving: async () => draining.signal.throwIfAborted(),
     },

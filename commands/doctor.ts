@@ -9,7 +9,7 @@ import type { Database } from "../shared/database/pool.ts";
 import { canBecomeMore } from "../shared/database/process-login.ts";
 import { readRedisAddress } from "../shared/config/redis-address.ts";
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
-import { migrationNumbers } from "../shared/database/usable.ts";
+import { migrationNumbers } from "../shared/database/require-schema.ts";
 import { readOldestWaitMs } from "../shared/queue/backlog.ts";
 import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../shared/redis/clock.ts";

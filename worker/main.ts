@@ -1,7 +1,7 @@
 import type { Context } from "../shared/process/context.ts";
 import { openKeptAnswers } from "../shared/credits/kept-answers.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
-import { requireUsable } from "../shared/database/usable.ts";
+import { requireSchema } from "../shared/database/require-schema.ts";
 import { newId } from "../shared/ids.ts";
 import type { OpsParts } from "../shared/process/ops-server.ts";
 import { startWatchdog } from "../shared/process/watchdog.ts";
@@ -66,7 +66,7 @@ async function openWorker(context: Context): Promise<OpsParts> {
     problem: "searches wait, and this worker has free slots and has taken none for 10 s",
   });
   return {
-    checks: { redis: () => redis.ping(), postgres: () => requireUsable(database), reported: heartbeat.check },
+    checks: { redis: () => redis.ping(), postgres: () => requireSchema(database), reported: heartbeat.check },
   };
 }
 

@@ -1,7 +1,7 @@
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { withTimeout } from "../shared/concurrency/wait-for.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
-import { requireUsable } from "../shared/database/usable.ts";
+import { requireSchema } from "../shared/database/require-schema.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -25,7 +25,7 @@ export function startPostgresCheck(context: Context, workerId: string): Postgres
   let failedChecks = 0;
   const check = async () => {
     try {
-      await withTimeout(checkTimeoutMs, requireUsable(database));
+      await withTimeout(checkTimeoutMs, requireSchema(database));
       failedChecks = 0;
     } catch (error) {
       // A database without the schema does not get one by itself, and this worker could charge nothing.

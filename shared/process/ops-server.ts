@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { withTimeout } from "../concurrency/wait-for.ts";
-import { requireUsable } from "../database/usable.ts";
+import { requireSchema } from "../database/require-schema.ts";
 import type { Context } from "./context.ts";
 import { createServer, securityHeaders } from "./http.ts";
 
@@ -30,7 +30,7 @@ export async function startOpsServer(context: Context, port: number): Promise<(o
   let readiness = new Readiness({
     start: () => Promise.reject(new Error("the process has not started yet")),
     redis: () => redis.ping(),
-    postgres: () => requireUsable(database),
+    postgres: () => requireSchema(database),
   });
   let queues: RequestListener | undefined;
   const readMissing = async () => [

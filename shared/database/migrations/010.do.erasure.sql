@@ -40,7 +40,7 @@ declare
   kind constant text := case when what like 'answers%' then 'text' else 'timestamptz' end;
 begin
   if not exists (select from organizations o where o.id = organization and o.erased_at is not null) then
-    raise exception 'the organization was not erased' using errcode = 'object_not_in_prerequisite_state';
+    raise exception 'the organization was not erased';
   end if;
   -- An answer that is being kept at this moment is waited for. From then on none is.
   if what = 'kept_answers' then

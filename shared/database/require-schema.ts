@@ -12,7 +12,7 @@ const newestMigration = Math.max(...migrationNumbers);
  * database a worker would take searches and could charge none.
  * @throws if not.
  */
-export async function requireUsable(database: Pick<Database, "query">): Promise<void> {
+export async function requireSchema(database: Pick<Database, "query">): Promise<void> {
   const { rowCount } = await database.query("select from migrations where version >= $1 limit 1", [newestMigration]);
   if (rowCount === 0) throw new Error("the database lacks migrations of this release: run npm run migrate");
 }
