@@ -86,10 +86,22 @@ function unknownCountry(parts: readonly string[]): string {
  * (`London UK`); a trailing postcode is ignored. Otherwise the text is compared as a misspelling.
  */
 function suggestLocations(typedParts: readonly string[], last: string): string[] {
-  const words = last.split(/[\s/;|]+/);
+  const words = wordsOf(last);
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
   const bare = typedParts.length === 0 ? placesNamed(words.join(" ")) : [];
   if (bare.length > 0) return bare;
+  const split = splitAtRegion(typedParts, words);
+  if (split.length > 0) return split;
+  const word = stripStateForm(foldName(words.join(" ")));
+  const countries = closestNames(word, countryNamesByAlias());
+  const similar = countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word));
+  return completeLocations(typedParts, similar);
+}
+
+const wordsOf = (text: string) => text.split(/[\s/;|]+/);
+
+/** Complete locations, for words that end with a region: `Austin TX`. */
+function splitAtRegion(typedParts: readonly string[], words: readonly string[]): string[] {
   for (let start = Math.max(0, words.length - regionWordsMax); start < words.length; start += 1) {
     const within = [...typedParts, words.slice(0, start).join(" ")].filter(
       (part) => stripStateForm(foldName(part)) !== "",
@@ -97,10 +109,7 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
     const regions = regionsNamed(within, words.slice(start).join(" "), start === 0);
     if (regions.length > 0) return completeLocations(within, regions);
   }
-  const word = stripStateForm(foldName(words.join(" ")));
-  const countries = closestNames(word, countryNamesByAlias());
-  const similar = countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word));
-  return completeLocations(typedParts, similar);
+  return [];
 }
 
 /**
@@ -129,15 +138,29 @@ function stateAround(location: string): string | undefined {
 
 /**
  * The places that a caller may mean by a canonical location whose place is not known: of the same name elsewhere, unless the area
- * is known, or else of a similar name around there.
+ * is known; or else the place before a region, `Austin TX`; or else of a similar name around there.
  */
 export function placesMeant(location: string, known: "area" | "nothing"): string[] {
   const [place = ""] = location.split(",");
-  const named = known === "nothing" ? placesNamed(place) : [];
+  const named = known === "nothing" ? placesNamed(place).map(withoutSpaces) : [];
   const region = stateAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
-  const places = named.length > 0 || region === undefined ? named : similarCities(place, [region]);
-  return places.map((name) => name.replaceAll(", ", ","));
+  if (named.length > 0 || region === undefined) return named;
+  const split = location === `${place},${region}` ? placesBeforeRegion(place, region) : [];
+  return split.length > 0 ? split : similarCities(place, [region]).map(withoutSpaces);
 }
+
+/** The places of a country, known ones or those that are meant, that a text such as `Austin TX` names with their regions. */
+function placesBeforeRegion(text: string, country: string): string[] {
+  const locations = splitAtRegion([], wordsOf(text)).map(withoutSpaces);
+  return locations
+    .filter((location) => location.endsWith(`,${country}`))
+    .flatMap((location) => {
+      const known = knownPart(location);
+      return known === "place" ? [location] : placesMeant(location, known);
+    });
+}
+
+const withoutSpaces = (location: string) => location.replaceAll(", ", ",");
 
 /** Whether a city is in one of the regions: states of the United States and countries. */
 function isIn(city: City, regions: readonly string[]): boolean {

@@ -62,6 +62,12 @@ describe("a search over HTTP", () => {
       ["San Fransisco, CA", "San Francisco,California,United States"],
       ["Seatle, Washington, USA", "Seattle,Washington,United States"],
       ["Chicgo, IL, United States", "Chicago,Illinois,United States"],
+      ["Austin TX, USA", "Austin,Texas,United States"],
+      ["Chicago/IL, US", "Chicago,Illinois,United States"],
+      ["Chicgo IL, USA", "Chicago,Illinois,United States"],
+      ["Toronto ON, Canada", "Toronto,Ontario,Canada"],
+      ["London England, United Kingdom", "London,England,United Kingdom"],
+      ["Greater London, United Kingdom", "London,United Kingdom"],
     ] as const)
       expect(await searchSerper({ location: typed })).toMatchObject({ details: { candidates: { 0: meant } } });
     expect(stub.requests).toEqual([]);
