@@ -24,6 +24,11 @@ const regionWordsMax = 6;
 /** The most locations that an error proposes. */
 export const candidatesMax = 10;
 
+/** What names of regions have beside the name itself, above all in Google's list: `Skåne County`, `State of Sao Paulo`. */
+const regionForm =
+  /(?:^| )(?:canton|co|county|department|district|governorate|krai|oblast|prefecture|province|region|state|voivodeship)(?: of)?(?= |$)/g;
+const withoutRegionForm = (part: string) => foldName(part).replace(regionForm, "").trim();
+
 type Location = { location: string; countryCode: string };
 
 /**
@@ -114,8 +119,9 @@ function splitAtRegion(typedParts: readonly string[], words: readonly string[]):
 
 /**
  * What is known of a canonical location: that its place is in the country or, right before it, the state of the United States that
- * it names; only the area around the place; or nothing. A text with a digit counts as a postcode, of which none is known. In a
- * state a place is known only by its own name: most others there are spellings in another alphabet, or usual typos.
+ * it names; only the area around the place, or what a region is named after; or nothing. A text with a digit counts as a postcode,
+ * of which none is known. In a state a place is known only by its own name: most others there are spellings in another alphabet, or
+ * usual typos.
  */
 export function knownPart(location: string): "place" | "area" | "nothing" {
   const countryCode = countryOf(location);
@@ -126,7 +132,8 @@ export function knownPart(location: string): "place" | "area" | "nothing" {
   const state = stateAround(location);
   const isInState = () => citiesNamed(place).some((city) => city.isOwnName && whereKnown(city) === state);
   if (state === undefined ? isInCountry(place) : isRegion(place) || isInState()) return "place";
-  return areas.some(isInCountry) ? "area" : "nothing";
+  const isKnownArea = [...areas, ...[place, ...areas].map(withoutRegionForm)].some(isInCountry);
+  return isKnownArea ? "area" : "nothing";
 }
 
 /** The state of the United States right after the place of a canonical location: `Illinois, United States`. */
@@ -249,8 +256,9 @@ function completeLocations(typedParts: readonly string[], regions: readonly stri
 
 /**
  * The regions that the last part of a location may mean: a country, or a state such as `Delaware, United States`. A text that is
- * both (`DE`, `Georgia`) means the one that contains the place before it. Both are returned if both contain it. If neither
- * does, both are returned for a code, and the country for a name.
+ * both (`DE`, `Georgia`) means the one that contains the place before it, or the city that the place is named after
+ * (`Orange County, CA`). Both are returned if both contain it. If neither does, both are returned for a code, and the country for a
+ * name.
  * @param within the parts before it. Without any, a text that is both is the country.
  */
 function regionsMeant(within: readonly string[], last: string): string[] {
@@ -267,7 +275,8 @@ function regionsMeant(within: readonly string[], last: string): string[] {
   const [place = "", ...areas] = within;
   if (areas.some((area) => hasSubdivision(countryCode, foldName(area)))) return [country];
   const isArea = areas.length === 0 && hasSubdivision(countryCode, foldName(place));
-  const cities = citiesNamed(place);
+  const named = citiesNamed(place);
+  const cities = named.length > 0 ? named : citiesNamed(withoutRegionForm(place));
   for (const known of [cities.filter(({ isLarge }) => isLarge), cities]) {
     const isInState = known.some(({ stateCode }) => stateCode === state.code);
     const isInCountry = isArea || known.some((city) => city.countryCode === countryCode);

@@ -96,6 +96,7 @@ test.each([
   ["Buffalo, N.Y.", "Buffalo,New York,United States"],
   ["Terlingua, TX", "Terlingua,Texas,United States"], // 78 inhabitants
   ["Washington, DC", "Washington,District of Columbia,United States"],
+  ["Orange County, CA", "Orange County,California,United States"],
   ["TX", "Texas,United States"],
   ["CA", "Canada"],
   ["DE", "Germany"],

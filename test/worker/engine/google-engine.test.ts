@@ -42,7 +42,7 @@ describe("a search over HTTP", () => {
   });
 
   test("without a stored list, a place that its country is not known to have is refused before any call", async () => {
-    for (const location of ["Blah, Germany", "Blah, Nonsense, Germany", "Boston, Germany"]) {
+    for (const location of ["Blah, Germany", "Blah, Nonsense, Germany", "Boston, Germany", "Blah County, Germany"]) {
       const answer = await searchSerper({ location });
       expect(answer).toMatchObject({
         code: "query_rejected",
@@ -83,6 +83,9 @@ describe("a search over HTTP", () => {
     "SoHo, New York, New York, United States",
     "80331, Germany",
     "Bayern, Germany",
+    "Skåne County, Sweden",
+    "State of Sao Paulo, Brazil",
+    "Blah, County Dublin, Ireland",
     "東京, Japan",
   ])("without a stored list, %s is sent: the place or its area is known, or it is a postcode", async (location) => {
     expect(await searchSerper({ location })).toMatchObject({ ok: true });
