@@ -93,7 +93,11 @@ function unknownCountry(parts: readonly string[]): string {
 function suggestLocations(typedParts: readonly string[], last: string): string[] {
   const words = wordsOf(last);
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
-  const bare = typedParts.length === 0 ? placesNamed(words.join(" ")) : [];
+  // Before a bare name may only stand its country: `Germany, Cologne`.
+  const before = typedParts.map((part) => countryName(countryCodeByName(part) ?? ""));
+  const bare = placesNamed(words.join(" ")).filter((place) =>
+    before.every((country) => country !== undefined && place.endsWith(`, ${country}`)),
+  );
   if (bare.length > 0) return bare;
   const split = splitAtRegion(typedParts, words);
   if (split.length > 0) return split;

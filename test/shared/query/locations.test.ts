@@ -169,6 +169,8 @@ test.each([
   ["Atlanta, State of Texas", "Atlanta, Texas, United States"],
   ["Minna, State of Niger", "Minna, Niger, Nigeria"],
   ["Germany, Berlin", "Berlin, Germany"],
+  ["Deutschland, Köln", "Köln, Germany"],
+  ["United States, Chicago", "Chicago, Illinois, United States"],
   ["Greater London", "London, United Kingdom"],
   ["USA, Texas", "Texas, United States"],
   ["Atlanta, State of GA", "Atlanta, Georgia, United States"],
