@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { idForm, requestId } from "../shared/ids.ts";
+import { textProblem } from "../shared/query/query.ts";
 
 /** Parsers for commander's arguments and options. Each throws an {@link InvalidArgumentError} that says what it expects. */
 
@@ -56,12 +57,15 @@ export function parseMonth(text: string): string {
   throw new InvalidArgumentError("expected a month, such as 2026-10");
 }
 
-/** Parses a text that is not blank. @returns it without blanks around it, which would make another id of a copied one. */
+/** Parses a text that lists and pages can show. @returns it without blanks around it, which would make another id of a copied one. */
 export function parseText(lengthMax: number) {
   return (text: string): string => {
     const trimmed = text.trim();
-    if (trimmed.length >= 1 && trimmed.length <= lengthMax) return trimmed;
-    throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
+    if (trimmed.length < 1 || trimmed.length > lengthMax)
+      throw new InvalidArgumentError(`expected 1 to ${lengthMax} characters`);
+    const problem = textProblem(trimmed);
+    if (problem === undefined) return trimmed;
+    throw new InvalidArgumentError(problem.charAt(0).toLowerCase() + problem.slice(1, -1));
   };
 }
 

@@ -259,7 +259,7 @@ function text() {
     .check(
       // One check instead of several refinements, so that each text has at most one issue.
       (context) => {
-        const problem = problemOf(context.value);
+        const problem = textProblem(context.value);
         if (problem !== undefined) {
           context.issues.push({ code: "custom", input: context.value, message: problem, continue: false });
         }
@@ -267,7 +267,8 @@ function text() {
     );
 }
 
-function problemOf(typed: string): string | undefined {
+/** Why a text cannot be shown as it was typed, in a list or a log: it is invisible, or changes the text around it. Undefined if it can. */
+export function textProblem(typed: string): string | undefined {
   if (controlCharacter.test(typed)) return "Expected text without control characters and line breaks.";
   if (!typed.isWellFormed()) return "Expected well-formed Unicode, without lone surrogates.";
   if (bidirectionalOverride.test(typed)) return "Expected text without bidirectional override and isolate characters.";

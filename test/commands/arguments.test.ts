@@ -37,6 +37,8 @@ test.each([
   },
   { args: ["token", "issue", unknownId, "--expires", "0"], says: badNumber },
   { args: ["token", "issue", unknownId, "--name", " "], says: /'--name <name>'.* expected 1 to 100 characters/ },
+  { args: ["token", "issue", unknownId, "--name", "\u200b"], says: /expected at least one visible character/ },
+  { args: ["org", "rename", unknownId, "\u202eemcA"], says: /expected text without bidirectional override/ },
   ...["fly", "search,fly", "", "search,", ","].map((list) => ({
     args: ["token", "issue", unknownId, "--scopes", list],
     says: /'--scopes <list>'.* expected a comma list of search, usage, billing/,

@@ -19,6 +19,7 @@ import {
   type Scope,
   scopes as allScopes,
 } from "../../../shared/organizations/organizations.ts";
+import { textProblem } from "../../../shared/query/query.ts";
 import { issueRecorded } from "../../organizations/audited-changes.ts";
 import { excessesOf, readFamilyMember } from "../../tokens/token-family.ts";
 import type { AccountToken, IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
@@ -264,13 +265,11 @@ function problemsOfTerms(
 
 const tokenFields = z.object({
   id: tokenIdSchema,
-  // Postgres has no text for NUL.
   name: z
     .string()
     .trim()
-    .min(1)
     .max(nameLengthMax)
-    .regex(/^\P{Cc}*$/u),
+    .refine((name) => textProblem(name) === undefined),
   scope: z
     .array(z.enum(allScopes))
     .min(1)
@@ -283,7 +282,7 @@ const tokenFields = z.object({
 
 const expected: Record<string, string> = {
   id: "The form is incomplete. Reload the page and try again.",
-  name: `Enter a name of 1 to ${nameLengthMax} characters, none of them a control character.`,
+  name: `Enter a name of 1 to ${nameLengthMax} visible characters, without control characters.`,
   scope: "Choose at least one scope.",
   expires: "Choose one of these times.",
 };

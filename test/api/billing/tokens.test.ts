@@ -75,17 +75,19 @@ test("a form that was sent twice makes one token, says that the token cannot be 
 test("each field that is wrong is named, and the others keep what was filled in", async () => {
   const organization = await service.organization();
   const visitor = await signIn(service, organization);
-  const wrong = {
-    name: { name: " " },
-    scope: { scope: "everything" },
-    expires: { expires: "31" },
-    day: { day: "1.2345" },
-    month: { month: "-5" },
-  };
-  for (const [field, value] of Object.entries(wrong)) {
+  const wrong = [
+    ["name", " "],
+    ["name", "\u200b"], // The link to the token would be invisible.
+    ["name", "crawler\u202e"], // What follows in the list would be reversed.
+    ["scope", "everything"],
+    ["expires", "31"],
+    ["day", "1.2345"],
+    ["month", "-5"],
+  ] as const;
+  for (const [field, value] of wrong) {
     const { status, text } = await visitor.post(
       "/billing/tokens/create",
-      filled(organization, { name: '"<b>', ...value }),
+      filled(organization, { name: '"<b>', [field]: value }),
     );
     expect([field, status]).toEqual([field, 400]);
     expect(text).toContain(`id="${field}-problem"`);
