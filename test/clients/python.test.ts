@@ -221,6 +221,45 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
+const sharing = `
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from serpmill import Cancellation, Serpmill, SerpmillError
+
+client = Serpmill("smk_a", sys.argv[1])
+cancellation = Cancellation()
+
+def search(keyword):
+    try:
+        client.search({"keyword": keyword}, cancellation=cancellation)
+        return "answered"
+    except SerpmillError as error:
+        return error.code
+
+with ThreadPoolExecutor() as threads:
+    ended = as_completed([threads.submit(search, keyword) for keyword in "abc"])
+    print(next(ended).result())
+    cancellation.cancel()
+    client.usage()
+    for search in ended:
+        print(search.result())
+`;
+
+test.skipIf(withoutPython !== "")(
+  `a cancellation ends all calls that share it, also once one of them has its answer${withoutPython}`,
+  async () => {
+    const held: ServerResponse[] = [];
+    const url = await serve(({ method }, response) => {
+      if (method === "POST" && held.push(response) < 3) return;
+      // The last search is answered at once; the others after the cancellation, which is too late.
+      if (method === "GET") for (const late of held) late.end('{"results":[]}');
+      response.end(method === "GET" ? '{"creditBalanceMils":0}' : '{"results":[]}');
+    });
+    const { stdout } = await runPython([sharing, url]);
+    expect(stdout.trimEnd().split("\n")).toEqual(["answered", "aborted", "aborted"]);
+  },
+);
+
 const refused = `
 import pickle
 from serpmill import Serpmill, SerpmillError

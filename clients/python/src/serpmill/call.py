@@ -52,24 +52,29 @@ class Call:
 
 
 class Cancellation:
-    """Ends a call from another thread: it closes the connection, and no repeat follows."""
+    """Ends its calls from another thread: it closes their connections, and no repeat follows."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
-        self._sock: socket.socket | None = None
+        self._socks: set[socket.socket | None] = set()
         self._lock = threading.Lock()
 
     def cancel(self) -> None:
         self.event.set()
         with self._lock:
-            _shut(self._sock)
+            for sock in self._socks:
+                _shut(sock)
 
     def watch(self, sock: socket.socket | None) -> None:
-        """Names the connection that `cancel` closes."""
+        """Names a connection that `cancel` closes."""
         with self._lock:
-            self._sock = sock
+            self._socks.add(sock)
             if self.event.is_set():
                 _shut(sock)
+
+    def forget(self, sock: socket.socket | None) -> None:
+        with self._lock:
+            self._socks.discard(sock)
 
 
 def send(api: Api, call: Call, cancellation: Cancellation) -> Reply[Any]:
@@ -142,7 +147,7 @@ def _attempt(api: Api, call: Call, cancellation: Cancellation, ends_at: float) -
         raise error_of("lost_reply", reason, may_be_charged=was_sent, can_repeat=True) from cause
     finally:
         timer.cancel()
-        cancellation.watch(None)
+        cancellation.forget(sock)
         connection.close()
 
 
