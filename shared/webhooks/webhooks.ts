@@ -143,7 +143,8 @@ const globalUnicast = ipaddr.IPv6.parse("2000::");
 export function targetProblem(text: string, targets: WebhookTargets): string | undefined {
   const url = URL.parse(text);
   if (targets === "none") return "The operator of this service has turned webhooks off.";
-  if (url === null || url.href.length > lengthMax) return `Expected a URL of at most ${lengthMax} characters.`;
+  if (url === null) return "Expected a URL such as https://example.com/hook.";
+  if (url.href.length > lengthMax) return `Expected a URL of at most ${lengthMax} characters.`;
   if (url.protocol !== "https:" && !(targets === "any" && url.protocol === "http:"))
     return "Expected a URL that begins with https://.";
   if (url.username !== "" || url.password !== "") return "Expected a URL without a user name or password.";
