@@ -106,7 +106,10 @@ const domainsMax = 300;
 export const domainList = readUpTo(
   domainsMax,
   z
-    .array(z.string().regex(/^-?[^\s()":-][^\s()":]{0,252}$/, "Expected a domain."), "Expected a list of domains.")
+    .array(
+      z.string("Expected a domain.").regex(/^-?[^\s()":-][^\s()":]{0,252}$/, "Expected a domain."),
+      "Expected a list of domains.",
+    )
     // Not `max`, which would also count the characters of a text.
     .refine(({ length }) => length <= domainsMax, `Expected at most ${domainsMax} domains.`)
     .nullish()

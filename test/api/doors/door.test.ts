@@ -199,11 +199,11 @@ test("Firecrawl's door returns ten results to a client that sends no `limit`", (
 });
 
 test("Perplexity's door takes a domain with a minus for an unwanted one, and refuses a minus without a domain", () => {
-  const read = (...domains: string[]) =>
+  const read = (...domains: unknown[]) =>
     perplexity.fields.safeParse({ query: "a", search_domain_filter: ["b.example", ...domains] });
   expect(read("-c.example").data?.search.keyword).toBe("a site:b.example -site:c.example");
   const issue = { path: ["search_domain_filter", 1], message: "Expected a domain." };
-  for (const wrong of ["-", "--", ""]) expect(read(wrong).error?.issues).toMatchObject([issue]);
+  for (const wrong of ["-", "--", "", null]) expect(read(wrong).error?.issues).toMatchObject([issue]);
 });
 
 /** The search that Serper's door makes of a client's fields. */
