@@ -55,10 +55,18 @@ export function readLocation(text: string): Location | { problem: string } {
   return other === undefined ? inRegion(within, region) : { problem: ambiguousRegion(within, last) };
 }
 
+/** A country that is written twice, `Berlin, Germany, DE`, is named once, unless it has a place of its name: `Singapore, SG`. */
 function inRegion(within: readonly string[], region: string): Location {
-  const location = [...within, ...region.split(", ")].join(",");
-  return { location, countryCode: countryOf(location) };
+  const parts = region.split(", ");
+  const countryCode = countryOf(parts.join(","));
+  const area = within.at(-1) ?? "";
+  const isRepeated = countryCodeByName(area) === countryCode && !isPlaceIn(countryCode, area);
+  return { location: [...(isRepeated ? within.slice(0, -1) : within), ...parts].join(","), countryCode };
 }
+
+/** Whether a country is known to have a city or region of this name. */
+const isPlaceIn = (countryCode: string, name: string): boolean =>
+  hasSubdivision(countryCode, foldName(name)) || citiesNamed(name).some((city) => city.countryCode === countryCode);
 
 /** The ISO 3166-1 alpha-2 code of a canonical location's country, in upper case. */
 export function countryOf(location: string): string {
@@ -130,8 +138,7 @@ function splitAtRegion(typedParts: readonly string[], words: readonly string[]):
 export function knownPart(location: string): "place" | "area" | "nothing" {
   const countryCode = countryOf(location);
   const isRegion = (part: string) => /\d/.test(part) || hasSubdivision(countryCode, foldName(part));
-  const isInCountry = (part: string) =>
-    isRegion(part) || citiesNamed(part).some((city) => city.countryCode === countryCode);
+  const isInCountry = (part: string) => isRegion(part) || isPlaceIn(countryCode, part);
   const [place = "", ...areas] = location.split(",").slice(0, -1);
   const state = stateAround(location);
   const isInState = () => citiesNamed(place).some((city) => city.isOwnName && whereKnown(city) === state);
@@ -277,6 +284,7 @@ function regionsMeant(within: readonly string[], last: string): string[] {
   if (state === undefined || within.length === 0) return [country];
   const regions = { state: inUnitedStates(state), country };
   const [place = "", ...areas] = within;
+  if (within.some((part) => countryCodeByName(part) === countryCode)) return [country];
   if (areas.some((area) => hasSubdivision(countryCode, foldName(area)))) return [country];
   const isArea = areas.length === 0 && hasSubdivision(countryCode, foldName(place));
   const named = citiesNamed(place);
