@@ -266,7 +266,7 @@ from serpmill import Serpmill, SerpmillError
 from serpmill.call import Cancellation
 
 Serpmill("smk_a", "https://bücher.example")
-client = Serpmill("smk_a", "http://127.0.0.1:1/\\r\\n")
+client = Serpmill("smk_a\\r\\n", "http://127.0.0.1:1/\\r\\n")
 cancellation = Cancellation()
 cancellation.cancel()
 for attempt in (

@@ -48,7 +48,9 @@ test("what no request can carry is refused at once, without a password in the er
     expect(() => new Serpmill({ token: "smk_a", baseURL: address })).toThrow(/^(?!.*secret)Expected the API's address/);
   const { client, token } = await clientOf();
   // What a URL leaves out is left out: the end of a line in a file of settings.
-  expect(await new Serpmill({ token, baseURL: `${baseURL}/ ` }).usage()).toMatchObject({ plan: "payg" });
+  expect(await new Serpmill({ token: `${token}\r\n`, baseURL: `${baseURL}/\r\n` }).usage()).toMatchObject({
+    plan: "payg",
+  });
   expect(() => client.search({ keyword: "tea" }, { idempotencyKey: "ключ" })).toThrow("`idempotencyKey`. Got ключ.");
   expect(() => client.searchMany([], { inFlightMax: 0 })).toThrow("`inFlightMax`. Got 0.");
 });

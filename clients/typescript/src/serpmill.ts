@@ -42,7 +42,9 @@ export class Serpmill {
   /** @throws {TypeError} if token or address are missing or not valid. */
   constructor(options: SerpmillOptions = {}) {
     const { SERPMILL_TOKEN, SERPMILL_URL } = globalThis.process?.env ?? {};
-    const { token = SERPMILL_TOKEN, baseURL = SERPMILL_URL, fetch: own } = options;
+    const { baseURL = SERPMILL_URL, fetch: own } = options;
+    // A file of settings may end its lines with CRLF. The address is read as a URL, which has no blanks around it.
+    const token = (options.token ?? SERPMILL_TOKEN)?.trim();
     if (!token || !/^[!-~]+$/.test(token)) throw new TypeError("Expected a token in `token` or SERPMILL_TOKEN.");
     // What was given instead may be a secret.
     if (!baseURL || !/^https?:\/\/[^@?#]+$/.test(baseURL) || !URL.canParse(baseURL))

@@ -39,8 +39,8 @@ class Serpmill:
         deadline_s: float = _deadline_s_default,
         max_retries: int = _max_retries_default,
     ) -> None:
-        token = os.environ.get("SERPMILL_TOKEN", "") if token is None else token
         # A file of settings may end its lines with CRLF.
+        token = (os.environ.get("SERPMILL_TOKEN", "") if token is None else token).strip()
         base_url = (os.environ.get("SERPMILL_URL", "") if base_url is None else base_url).strip()
         if not re.fullmatch(r"[!-~]+", token):
             raise ValueError("Expected a token in `token` or SERPMILL_TOKEN.")
