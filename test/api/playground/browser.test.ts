@@ -116,6 +116,33 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await context.close();
   });
 
+  // Whether a text that begins with Hebrew ends to the left of its beginning.
+  const runsLeft = (selector: string, end: string) => `(() => {
+    const text = document.querySelector(${JSON.stringify(selector)}).firstChild;
+    const leftOf = (at) => {
+      const range = document.createRange();
+      range.setStart(text, at);
+      range.setEnd(text, at + 1);
+      return range.getBoundingClientRect().left;
+    };
+    return leftOf(text.data.indexOf(${JSON.stringify(end)})) < leftOf(0);
+  })()`;
+
+  test("a keyword and results that begin from right to left are read from right to left", async () => {
+    const { token } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const { page, context } = await visitor(browser, [origin]);
+    await signInAt(page, service, `${origin}/playground`, token);
+    await page.getByLabel("Keyword").fill("פיצה!");
+    await page.keyboard.press("Enter");
+    await page.locator(".serp .organic .title a", { hasText: "פיצה!" }).first().waitFor();
+    expect(await page.evaluate(runsLeft(".serp .organic .title a", " by "))).toBe(true);
+    await page.goto(`${origin}/billing/searches`);
+    await page.locator("a.keyword").waitFor();
+    expect(await page.evaluate(runsLeft("a.keyword", "!"))).toBe(true);
+    await context.close();
+  });
+
   test("while a search runs the page says so and for how long, a second press and a stop pay nothing more, and its end has the focus", async () => {
     const { token, organizationId } = await service.organization();
     const origin = service.apis[0]?.url ?? "";
