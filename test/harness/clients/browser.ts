@@ -4,11 +4,22 @@ import type { Service } from "../processes/service.ts";
 import { chromiumPath } from "./chromium.ts";
 import { forgetSignIns } from "./page-visitor.ts";
 
+// For each profile, Chromium loads two pages for its address bar and a process in reserve: a third of the CPU of a short visit.
+const featuresOfPerson = [
+  "WebUIOmniboxPopup",
+  "WebUIOmniboxAimPopup",
+  "WebUIOmniboxFullPopup",
+  "SpareRendererForSitePerProcess",
+];
+// Playwright disables these too, and the last switch counts.
+const featuresOfPlaywright = ["PaintHolding", "HttpsUpgrades", "AvoidUnnecessaryBeforeUnloadCheckSync", "MediaRouter"];
+
 export async function openBrowser(): Promise<Browser> {
   // No host name resolves: a request to another site fails, and the test sees it.
   const args = [
     "--no-sandbox",
     "--disable-gpu",
+    `--disable-features=${[...featuresOfPerson, ...featuresOfPlaywright].join(",")}`,
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
   ];
   return chromium.launch({ executablePath: chromiumPath, args });
@@ -60,10 +71,11 @@ export async function signInAt(page: Page, service: Service, address: string, to
 
 /** The findings of axe on a page, each as `rule: elements`; `without` disables rules. */
 export async function axeFindings(page: Page, without: readonly string[] = []): Promise<string[]> {
-  // By the debugger protocol, which the page's policy does not restrict.
-  await page.evaluate(axe.source);
+  // By the debugger protocol, which the page's policy does not restrict. A page that has it already runs it compiled.
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe.source);
   const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]));
-  const run = (options: axe.RunOptions) => (globalThis as unknown as { axe: typeof axe }).axe.run(options);
-  const { violations } = await page.evaluate(run, { rules });
+  const options: axe.RunOptions = { rules, resultTypes: ["violations"] };
+  const run = (chosen: typeof options) => (globalThis as unknown as { axe: typeof axe }).axe.run(chosen);
+  const { violations } = await page.evaluate(run, options);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(" ")).join(", ")}`);
 }
