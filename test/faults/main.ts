@@ -29,7 +29,7 @@ async function withPostgres(use: (postgresUrl: string) => Promise<Row[]>): Promi
 const crashPoints = (options: { only?: string; stacks: number; retry?: boolean }) =>
   withPostgres((postgresUrl) => runCrashPoints({ ...options, postgresUrl, say }));
 
-const money = (options: { seed?: number; runs: number }) =>
+const money = (options: { seed?: number; runs: number; shrink?: boolean }) =>
   withPostgres((postgresUrl) => moneyModel({ ...options, postgresUrl, say }));
 
 const measureScenarios = (only?: string) =>
@@ -85,7 +85,8 @@ program
   .description("sends random commands to the real scripts and functions, and compares each outcome with a small model")
   .option("--seed <n>", "the seed that a failed run printed", parseWholeNumber(-(2 ** 31), 2 ** 31 - 1))
   .option("--runs <n>", "number of runs, of up to 40 commands each", parseWholeNumber(1), modelRunsDefault)
-  .action(async (options: { seed?: number; runs: number }) => conclude(await money(options)));
+  .option("--no-shrink", "report the first failure as it is, and look for no smaller one")
+  .action(async (options: { seed?: number; runs: number; shrink: boolean }) => conclude(await money(options)));
 
 program
   .command("scenarios")

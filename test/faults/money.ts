@@ -9,9 +9,10 @@ export async function moneyModel(options: {
   postgresUrl: string;
   runs: number;
   seed?: number | undefined;
+  shrink?: boolean | undefined;
   say: Say;
 }): Promise<Row[]> {
-  const { postgresUrl, runs, seed, say } = options;
+  const { postgresUrl, runs, seed, shrink, say } = options;
   const servers = { database: await freshDatabaseIn(postgresUrl), redis: await startRedis() };
   const service = await Service.start({ apis: 0, workers: 0, servers });
   const { database, redis } = service;
@@ -21,7 +22,7 @@ export async function moneyModel(options: {
     promised: "as the model says",
   };
   try {
-    const { met } = await checkMoneyModel({ database, redis, runs, seed });
+    const { met } = await checkMoneyModel({ database, redis, runs, seed, shrink });
     const steps = [...met.values()].reduce((sum, times) => sum + times, 0);
     return [{ ...promise, seen: `so, ${steps} steps`, held: true }];
   } catch (error) {

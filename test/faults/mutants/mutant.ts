@@ -65,4 +65,4 @@ function patternOf(anchor: string | RegExp): RegExp {
 export const testFile = (path: string): readonly string[] => ["vitest", "run", path, "--bail", "1"];
 /** The command of `npm run faults`. */
 export const faults = (...args: readonly string[]): readonly string[] => ["node", "test/faults/main.ts", ...args];
-export const moneyModel = faults("money", "--runs", "1500");
+export const moneyModel = faults("money", "--runs", "1500", "--no-shrink");

@@ -28,7 +28,7 @@ const copied = [
 ];
 
 /**
- * Applies each mutant to a copy of the checkout of its own and runs the command that must catch it there, several at a time.
+ * Plants each mutant in a copy of the checkout and runs the command that must catch it there, several at a time.
  * @returns a row for each, in the order of the list.
  */
 export async function runMutants(options: { only?: string | undefined; atOnce: number; say: Say }): Promise<Row[]> {
@@ -40,12 +40,14 @@ export async function runMutants(options: { only?: string | undefined; atOnce: n
   const rows = new Map<Mutant, Row>();
   // Half of the runs take the fault commands and half the test files, which wait more. So the load stays even.
   const waiting = chosen.toSorted((one, other) => Number(isTestFile(one)) - Number(isTestFile(other)));
-  const work = async (number: number) => {
+  const work = async (copy: string, number: number) => {
     const next = () => (number % 2 === 0 ? waiting.shift() : waiting.pop());
     for (let mutant = next(); mutant; mutant = next()) {
       const changed = applyMutant(files, mutant);
-      let ended = await runOn(mutant, changed);
-      if (ended.ending !== caught) ended = await runOn(mutant, changed); // Random faults may miss a bug once.
+      for (const [path, text] of changed) writeFileSync(join(copy, path), text);
+      let ended = await run(mutant.caughtBy, copy);
+      if (ended.ending !== caught) ended = await run(mutant.caughtBy, copy); // Random faults may miss a bug once.
+      for (const path of changed.keys()) writeFileSync(join(copy, path), files.get(path) ?? "");
       const { ending, complaint, tookSeconds } = ended;
       const held = ending === caught;
       const seen = `${tookSeconds} s: ${held ? complaint : `not caught, ${ending}`}`;
@@ -53,7 +55,10 @@ export async function runMutants(options: { only?: string | undefined; atOnce: n
       say(`${rows.size} of ${chosen.length}: ${held ? "caught" : "NOT CAUGHT"}: ${mutant.name}: ${seen}`);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, chosen.length) }, (_, number) => work(number)));
+  const copies = Array.from({ length: Math.min(atOnce, chosen.length) }, (_, number) =>
+    withCopy((copy) => work(copy, number)),
+  );
+  await Promise.all(copies);
   return chosen.flatMap((mutant) => rows.get(mutant) ?? []);
 }
 
@@ -67,13 +72,15 @@ interface Ended {
   tookSeconds: number;
 }
 
-async function runOn(mutant: Mutant, changed: ReadonlyMap<string, string>): Promise<Ended> {
-  const copy = await GuardedFolder.create("serpmill-mutant-");
+/** Copies the checkout. What a mutant leaves as it was is compiled once for all that are planted in the copy. */
+async function withCopy(use: (path: string) => Promise<void>): Promise<void> {
+  const copy = await GuardedFolder.create("serpmill-mutants-");
   try {
     for (const part of copied) cpSync(join(root, part), join(copy.path, part), { recursive: true });
     linkPackages(join(root, "node_modules"), join(copy.path, "node_modules"));
-    for (const [path, text] of changed) writeFileSync(join(copy.path, path), text);
-    return await run(mutant.caughtBy, copy.path);
+    // Tests kill their processes, which then keep nothing compiled.
+    await run(["node", "--import", "./api/app.ts", "--import", "./worker/take-jobs.ts", "--eval", ""], copy.path);
+    await use(copy.path);
   } finally {
     copy.remove();
   }
@@ -91,7 +98,7 @@ async function run([program = "", ...args]: readonly string[], cwd: string): Pro
   const path = `${join(cwd, "node_modules", ".bin")}:${process.env.PATH ?? ""}`;
   const child = await startGuardedProcess(program, args, {
     cwd,
-    env: { ...process.env, PATH: path },
+    env: { ...process.env, PATH: path, NODE_COMPILE_CACHE: join(cwd, "node_modules/.cache/compiled") },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const late = setTimeout(() => void child.stop(), runMsMax);

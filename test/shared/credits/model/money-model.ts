@@ -31,6 +31,7 @@ const command = fc.oneof(
   { weight: 2, arbitrary: flush },
 );
 
+const commandsMax = 40;
 // The longest time that fast-check spends on shrinking a counterexample.
 const shrinkMsMax = 15_000;
 
@@ -40,7 +41,8 @@ export interface MoneyModelOptions {
   runs: number;
   /** Repeats the run that reported this seed. */
   seed?: number | undefined;
-  commandsMax?: number | undefined;
+  /** Whether to look for a smaller counterexample. */
+  shrink?: boolean | undefined;
 }
 
 /**
@@ -48,7 +50,7 @@ export interface MoneyModelOptions {
  * @throws an error with the seed, the path and the smallest counterexample that was found.
  */
 export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ runs: number; met: Map<string, number> }> {
-  const { database, redis, runs, commandsMax = 40 } = options;
+  const { database, redis, runs, shrink = true } = options;
   // Bounds only the shrinking of a counterexample.
   let endAtMs = Number.POSITIVE_INFINITY;
   const met = new Map<string, number>();
@@ -83,6 +85,7 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
   );
   await fc.assert(property, {
     numRuns: runs,
+    endOnFailure: !shrink,
     includeErrorInReport: true,
     unbiased: true, // Long runs as often as short ones: rare combinations occur in long runs.
     ...(options.seed !== undefined && { seed: options.seed }),
