@@ -112,7 +112,7 @@ test("a query that no provider can honour is rejected with the field, and costs 
 });
 
 test("providers are tried in the order of SERP_PROVIDERS, and a missing setting stops the start", async () => {
-  const settings = { SERP_PROVIDERS: "serper,sandbox,serper", SERPER_BASE_URL: stub.url };
+  const settings = { SERP_PROVIDERS: "serper,sandbox", SERPER_BASE_URL: stub.url };
   expect(() => openGoogle(settings)).toThrow(ConfigError);
   stub.otherwise = refusal(403, "Unauthorized.");
   const google = openGoogle({ ...settings, SERPER_API_KEY: key });
