@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { queryObjects } from "node:v8";
 import { Pool } from "undici";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { type DueEvent, pauseAfter } from "../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "../../worker/deliver-events.ts";
@@ -101,6 +101,9 @@ test("an answer without end is not read", async () => {
 
 test("an address that was tried leaves nothing in memory, however its answer ends", async () => {
   const sender = openEventSender("any", { timeoutMs: 300 });
+  // Node warns once that this count is experimental.
+  const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  onTestFinished(() => warnings.mockRestore());
   const connectionPools = () => queryObjects(Pool);
   const before = connectionPools();
   receiver.faults.push(
