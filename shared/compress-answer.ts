@@ -1,35 +1,43 @@
 import { promisify } from "node:util";
-import { constants, gunzip, gunzipSync, gzip, gzipSync } from "node:zlib";
+import { constants, zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from "node:zlib";
 
-// Of an answer of 11 kB it leaves a sixth, in 0.04 ms; the highest level leaves 7 % less, in twice the time.
-const compression = { level: 3 };
+// At zstd's own level an answer of depth 100 takes half of the time that gzip takes at level 3, and is as small.
+const params = { [constants.ZSTD_c_checksumFlag]: 1 };
 // Above any answer that a worker can write: a limit for what broken bytes may expand to.
 const expandedBytesMax = 64 * 1024 * 1024;
 
 // For an answer of the usual size the way to another thread and back costs six times as much as the work.
 const ownThreadBytesMin = 64 * 1024;
-// zlib allocates and clears its memory for each answer. Half of the default is enough for one of the usual size.
-const smallCompression = { ...compression, windowBits: 14, memLevel: 7, chunkSize: 4 * 1024 };
 const expandedOnOwnThreadBytesMin = 8 * 1024;
 
-const zip = promisify(gzip);
-const unzip = promisify(gunzip);
+const compress = promisify(zstdCompress);
+const expand = promisify(zstdDecompress);
 
-/** Large answers are compressed on a thread of their own, so that they do not hold up other searches. */
+/** Compresses as Zstandard (RFC 8878). Large answers get a thread of their own, so that they do not hold up other searches. */
 export async function compressAnswer(body: Buffer): Promise<Buffer> {
-  return body.length < ownThreadBytesMin ? gzipSync(body, smallCompression) : zip(body, compression);
+  const options = { params, pledgedSrcSize: body.length };
+  return body.length < ownThreadBytesMin ? zstdCompressSync(body, options) : compress(body, options);
 }
 
 /** The opposite of {@link compressAnswer}. Rejects for bytes that it did not write. */
 export async function expandAnswer(compressed: Buffer): Promise<Buffer> {
-  const limits = {
-    maxOutputLength: expandedBytesMax,
-    finishFlush: constants.Z_FINISH,
-    // One byte more than the answer has, so that zlib sees the end in the first chunk.
-    chunkSize: Math.min(Math.max(expandedBytesOf(compressed) + 1, constants.Z_MIN_CHUNK), expandedBytesMax),
-  };
-  return compressed.length < expandedOnOwnThreadBytesMin ? gunzipSync(compressed, limits) : unzip(compressed, limits);
+  // One byte more than the answer has, so that its end is seen in the first chunk.
+  const chunkSize = Math.min(Math.max(expandedBytesOf(compressed) + 1, constants.Z_MIN_CHUNK), expandedBytesMax);
+  const options = { maxOutputLength: expandedBytesMax, chunkSize };
+  return compressed.length < expandedOnOwnThreadBytesMin
+    ? zstdDecompressSync(compressed, options)
+    : expand(compressed, options);
 }
 
-/** The size of the answer, with which gzip ends (RFC 1952). In one chunk of that size it takes two thirds of the CPU. */
-const expandedBytesOf = (compressed: Buffer) => compressed.readUInt32LE(compressed.length - 4);
+/**
+ * The size of the answer, as the header of its frame states it (RFC 8878, section 3.1.1.1). Chunks of Node's default size take
+ * an API 80 µs more for an answer of depth 100.
+ */
+function expandedBytesOf(compressed: Buffer): number {
+  const descriptor = compressed.readUInt8(4);
+  const isSingleSegment = (descriptor & 0x20) !== 0;
+  const at = isSingleSegment ? 5 : 6;
+  const sizeForm = descriptor >> 6;
+  // 0: at most 255 bytes, or unknown. 3: at least 4 GiB, which no answer has.
+  return sizeForm === 1 ? compressed.readUInt16LE(at) + 256 : sizeForm === 2 ? compressed.readUInt32LE(at) : 255;
+}

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { gunzipSync } from "node:zlib";
+import { zstdDecompressSync } from "node:zlib";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
@@ -82,7 +82,7 @@ async function failedJob(organizationId: string): Promise<void> {
 async function textInPostgres(): Promise<string> {
   const bodies = "select body from answers union all select body from kept_answers";
   const rows = await asOwner(service.databaseUrl, async (owner) => (await owner.query(bodies)).rows);
-  const answers = rows.map(({ body }) => gunzipSync(body).toString());
+  const answers = rows.map(({ body }) => zstdDecompressSync(body).toString());
   return (await everythingInPostgres(service.databaseUrl)) + answers.join();
 }
 

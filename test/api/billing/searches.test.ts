@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { dateOf } from "../../../api/pages/format.ts";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
@@ -36,7 +36,7 @@ async function past(
 ): Promise<string> {
   const { keyword = "coffee", atMs = Date.now(), key } = made;
   const requestId = requestIdAt(atMs);
-  const answer = key && gzipSync('{"results":[]}');
+  const answer = key && zstdCompressSync('{"results":[]}');
   await decideSettlements(service.database, [chargeOf(organizationId, { requestId, tokenId, key, answer })]);
   const trace = { from: "provider" as const, provider: "serper", calls: [] };
   const logged = { requestId, organizationId, tokenId, keyHash: key?.hash, query: query({ keyword }) };

@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { beginErasure, eraseRows } from "../../../commands/erasure/erase-organization.ts";
 import { confirmDelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
@@ -59,7 +59,7 @@ async function searched(
   await decideSettlements(database, [chargeOf(organizationId, { requestId, ...charge })]);
   if (delivered) await confirmDelivered(database, [requestId]);
   const body = Buffer.concat([
-    gzipSync(writeFindings(query(), { totalResultsCount: 7, results: [] })),
+    zstdCompressSync(writeFindings(query(), { totalResultsCount: 7, results: [] })),
     Buffer.alloc(padding),
   ]);
   const answer = { requestId, organizationId, fingerprint: "f", fetchedAtMs, provider: "serper", body };

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { gzipSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import {
   correctCredit,
@@ -20,7 +20,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
-const answer = gzipSync("an answer");
+const answer = zstdCompressSync("an answer");
 const { database, url, close } = await openFreshDatabase();
 afterAll(async () => {
   expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject({ ok: true, violations: [] });

@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import { afterAll, expect, test } from "vitest";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../../shared/credits/settlement.ts";
@@ -22,7 +22,7 @@ const retryForMs = 60_000;
 const noCalls = { provider: "none", from: "provider" as const, calls: [], costMicroUsd: 0 };
 const trace = { worker: "worker_1", ...noCalls, queueMs: 0, runMs: 0 };
 const key = { hash: "a".repeat(64), fingerprint: "query" };
-const answer = gzipSync("an answer");
+const answer = zstdCompressSync("an answer");
 
 const { redis, close: closeRedis } = await openFreshRedis();
 const { database, url, close } = await openFreshDatabase();

@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import type { Decision } from "../../../../shared/credits/ledger.ts";
 import { confirmDelivered, reverseCharges } from "../../../../shared/credits/deliveries.ts";
@@ -195,7 +195,7 @@ export function callOf(model: Model, choice: LedgerChoice): LedgerCall | undefin
     // A worker runs only admitted searches, but Redis may have lost the hold.
     const mayRun = hold || model.postgres.decided.has(requestId) || model.redisLostData.has(organizationId);
     model.answers += 1;
-    const answer = key && gzipSync(`answer ${model.answers} of ${requestId}`);
+    const answer = key && zstdCompressSync(`answer ${model.answers} of ${requestId}`);
     const charge = chargeOf(organizationId, { ...common, answer, priceMils: hold?.mils ?? priceMils });
     return mayRun ? [{ ...charge, ifCharged }] : [];
   });

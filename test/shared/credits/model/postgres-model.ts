@@ -1,4 +1,4 @@
-import { gunzipSync } from "node:zlib";
+import { zstdDecompressSync } from "node:zlib";
 import type {
   BalanceChange,
   Decision,
@@ -104,7 +104,7 @@ function storedFor(postgres: PostgresModel, { requestId, organizationId, key }: 
 
 export const expandedAnswer = ({ requestId, compressed }: ModelAnswer) => ({
   requestId,
-  body: gunzipSync(Buffer.from(compressed, "hex")),
+  body: zstdDecompressSync(Buffer.from(compressed, "hex")),
 });
 
 function judge(
