@@ -121,16 +121,19 @@ export class ProviderClient {
     onFirstPage();
     const { organicPerPage = this.provider.organicPerPage } = first;
     const pageCount = first.hasMore ? pagesOf(attempt.query.depth, organicPerPage) : 1;
-    const pages: Page[] = [first];
-    boundPages(pages);
+    const pages: Page[] = [];
+    let characters = 0;
+    const add = (index: number, page: Page) => {
+      pages[index] = page;
+      characters += page.elements.reduce((sum, element) => sum + charactersOf(element), 0);
+      // A character has at least one byte.
+      if (characters > answerBytesMax) boundPages(pages);
+    };
+    add(0, first);
     let failure: Failure | undefined;
     const fetchInto = async (index: number) => {
       const page = await this.#fetchPage(attempt, index + 1, signal);
-      if (!("failure" in page)) {
-        pages[index] = page;
-        boundPages(pages);
-        return;
-      }
+      if (!("failure" in page)) return add(index, page);
       failure ??= page;
       // Without a caller, the calls that were sent run to their end: aborted ones may be billed all the same.
       if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
@@ -282,7 +285,6 @@ export function boundPages(pages: Page[]): void {
   let characters = 0;
   for (const page of pages) {
     if (page === undefined) continue;
-    // A character has at least one byte.
     const firstBeyond = page.elements.findIndex((element) => {
       characters += charactersOf(element);
       return characters > answerBytesMax;

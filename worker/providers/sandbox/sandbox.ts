@@ -222,8 +222,9 @@ function urlFields({ origin, domain }: Site, path: string, crumb: string) {
 
 /** Unlike buildElement, without sanitizing: the texts of this file contain nothing to strip or check. */
 function element(type: ResultType, rest: Partial<Element>): Element {
-  const empty = { title: "", url: "", domain: "", breadcrumb: "", description: "" };
-  return { type, ...empty, richSnippet: { top: [], bottom: [] }, siteLinks: [], ...rest };
+  const { title = "", url = "", domain = "", breadcrumb = "", description = "", siteLinks = [] } = rest;
+  const { richSnippet = { top: [], bottom: [] } } = rest;
+  return { type, title, url, domain, breadcrumb, description, richSnippet, siteLinks };
 }
 
 function pick<Value>(values: readonly Value[], below: (maximum: number) => number): Value {
