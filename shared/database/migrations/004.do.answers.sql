@@ -15,7 +15,7 @@ create table answers (
   -- The search that paid, and the fingerprint of its query.
   request_id text collate "C" not null,
   fingerprint text collate "C" not null,
-  -- The worker compresses it.
+  -- Zstandard, from the worker.
   body bytea not null,
   expires_at timestamptz not null,
   constraint one_answer_per_key primary key (slot, organization_id, key_hash)

@@ -12,7 +12,7 @@ create table kept_answers (
   -- When the provider answered, by the clock of Redis.
   fetched_at timestamptz not null,
   provider text not null,
-  -- The worker compresses it.
+  -- Zstandard, from the worker.
   body bytea not null,
   constraint one_kept_answer_per_search primary key (organization_id, at, request_id)
 ) partition by range (at);
