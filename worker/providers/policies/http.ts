@@ -51,6 +51,9 @@ export function openProviderHttp({
   lookup?: LookupFunction;
 } = {}): ProviderHttp {
   const agent = new Agent({
+    // With HTTP/2 all calls to a host share one connection. Once it falls silent, each call on it times out, and ends its stream
+    // alone. With HTTP/1.1 a call that times out closes its connection.
+    allowH2: false,
     connect: { timeout: connectTimeoutMs, lookup: shareLookups(lookup) },
     keepAliveTimeout: idleConnectionMsMax,
     maxResponseSize: bodyBytesMax,

@@ -1,4 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createSecureServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openProviderHttp, type ProviderHttp } from "../../../../worker/providers/policies/http.ts";
 import type { PageRequest, Provider } from "../../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../../worker/providers/sandbox/sandbox.ts";
@@ -15,6 +22,7 @@ import {
   startSerperStub,
 } from "../../../harness/stubs/serper-stub.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
+import { createAuthority } from "../../../harness/servers/behind-tls.ts";
 import { farMs } from "./fixtures.ts";
 
 let stub: SerperStub;
@@ -139,4 +147,37 @@ test("a cancelled request ends at once", async () => {
   stub.otherwise = () => stop.abort();
   expect(await send({ stop })).toEqual({ failure: "timeout" });
   expect(await send({ stop })).toEqual({ failure: "timeout" });
+});
+
+/** A provider behind TLS that prefers HTTP/2, as most do. It answers no call on its first connection, as after a firewall lost it. */
+async function startSilentOverTls() {
+  const folder = await mkdtemp(join(tmpdir(), "serpmill-authority-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const { certificate, context } = await createAuthority(folder);
+  const trusted = getCACertificates("default");
+  setDefaultCACertificates([certificate]);
+  onTestFinished(() => setDefaultCACertificates(trusted));
+
+  const ports: (number | undefined)[] = [];
+  const SNICallback = (_: string, use: (error: null, found: typeof context) => void) => use(null, context);
+  const server = createSecureServer({ allowHTTP1: true, SNICallback }, (request, response) => {
+    ports.push(request.socket.remotePort);
+    if (request.socket.remotePort !== ports[0]) response.end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  // A server that listens on TCP has an address with a port.
+  return { url: `https://localhost:${(server.address() as AddressInfo).port}/`, calls: () => ports.length };
+}
+
+test("a connection that falls silent fails no later call, also at a provider that speaks HTTP/2", async () => {
+  const { url, calls } = await startSilentOverTls();
+  const stop = new AbortController();
+  const first = send({ stop, request: { url } });
+  await eventually(async () => calls() === 1);
+  expect(await send({ request: { url } })).toMatchObject({ status: 200 });
+  stop.abort();
+  expect(await first).toEqual({ failure: "timeout" });
+  expect(await send({ request: { url } })).toMatchObject({ status: 200 });
 });
