@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
+import { correctCredit } from "../../../shared/credits/ledger.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import {
   countTopups,
@@ -64,6 +65,27 @@ test("a search that takes the balance below the threshold leads to one payment b
   expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
   const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => countTopups(service, outcome)));
   expect([paid, begun]).toEqual([1, 1]);
+});
+
+test("a correction that takes the balance below the threshold charges the card, unless automatic top-ups were switched off before", async () => {
+  const correct = ({ organizationId }: { organizationId: string }) =>
+    correctCredit(service.database, {
+      organizationId,
+      grantId: `of ${organizationId}`,
+      mils: -10_000,
+      reason: "refunded",
+    });
+  const [off, on] = [
+    await payerWithCard(service, stub, { creditMils: 10_000 }),
+    await payerWithCard(service, stub, { creditMils: 10_000 }),
+  ];
+  await off.switchOn();
+  await on.switchOn();
+  await off.send("/off");
+  await correct(off);
+  await correct(on);
+  await service.until(async () => (await topupsOf(service, on.organizationId)).length === 1);
+  expect([off.chargedAtStripe(), on.chargedAtStripe()]).toEqual([[], [10]]);
 });
 
 test("a month has at most the ceiling, and a raised ceiling gives room at once", async () => {
