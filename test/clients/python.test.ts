@@ -94,6 +94,51 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
+const addressed = `
+import socket
+from serpmill import Serpmill, SerpmillError
+
+def connect(address, *given, **options):
+    print(*address)
+    raise OSError("not connected")
+
+socket.create_connection = connect
+for base_url in ("https://[2001:db8::5]", "http://[fd00::abcd]", "http://[::1]:8080"):
+    try:
+        Serpmill("smk_a", base_url, max_retries=0).usage()
+    except SerpmillError as error:
+        print(error.code)
+`;
+
+test.skipIf(withoutPython !== "")(
+  `an IPv6 address without a port is connected to at the port of its scheme${withoutPython}`,
+  async () => {
+    const { stdout } = await runPython([addressed]);
+    const connections = ["2001:db8::5 443", "fd00::abcd 80", "::1 8080"];
+    expect(stdout).toBe(connections.map((address) => `${address}\nlost_reply\n`).join(""));
+  },
+);
+
+const searching = `
+import sys
+from serpmill import Serpmill
+
+print(Serpmill("smk_a", sys.argv[1]).search_with_response({"keyword": "a"}).attempts)
+`;
+
+test.skipIf(withoutPython !== "")(
+  `interim answers of a proxy are skipped, and the answer behind them is read${withoutPython}`,
+  async () => {
+    const url = await serve((_, response) => {
+      response.writeProcessing();
+      response.writeEarlyHints({ link: "</style.css>; rel=preload" });
+      response.end('{"results":[]}');
+    });
+    const { stdout } = await runPython([searching, url]);
+    expect(stdout).toBe("1\n");
+  },
+);
+
 const overTls = `
 import pickle, ssl, sys
 from serpmill import Serpmill

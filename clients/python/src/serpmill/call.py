@@ -151,12 +151,28 @@ def _attempt(api: Api, call: Call, cancellation: Cancellation, ends_at: float) -
         connection.close()
 
 
+class _FinalResponse(http.client.HTTPResponse):
+    """`http.client` skips only 100 of the interim answers, which a proxy may send before the answer, such as 103."""
+
+    def begin(self) -> None:
+        super().begin()
+        while 100 <= self.status < 200:
+            self.headers = None  # type: ignore[assignment]  # With headers, `begin` reads nothing.
+            super().begin()
+
+
 def _connection_to(api: Api, timeout_s: float) -> http.client.HTTPConnection:
     address = urlsplit(api.base_url)
-    host, port = address.hostname or "", address.port
-    if api.tls is None:
-        return http.client.HTTPConnection(host, port, timeout=timeout_s)
-    return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=api.tls)
+    host = address.hostname or ""
+    # Without a port `http.client` takes the end of an IPv6 address for one.
+    port = address.port or (80 if api.tls is None else 443)
+    connection = (
+        http.client.HTTPConnection(host, port, timeout=timeout_s)
+        if api.tls is None
+        else http.client.HTTPSConnection(host, port, timeout=timeout_s, context=api.tls)
+    )
+    connection.response_class = _FinalResponse
+    return connection
 
 
 def _tls_context() -> ssl.SSLContext:
