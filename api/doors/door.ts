@@ -5,7 +5,13 @@ import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
 import { usState } from "../../shared/query/subdivisions.ts";
 import { foldName } from "../../shared/gazetteer/fold-name.ts";
-import { hasAtMost, inOneLine, keywordCharactersMax, locationCharactersMax } from "../../shared/query/query.ts";
+import {
+  hasAtMost,
+  inOneLine,
+  keywordCharactersMax,
+  locationCharactersMax,
+  requiredString,
+} from "../../shared/query/query.ts";
 import { readUpTo } from "../../shared/schema.ts";
 import type { CallerError, ErrorCode } from "../../shared/errors.ts";
 import type { Result, ResultType, SiteLink } from "../../shared/results.ts";
@@ -48,7 +54,7 @@ export interface Order {
 }
 
 /** A keyword that a client must send. Models write several lines, and programs pass on what a person pasted. */
-export const requiredKeyword = z.string("This field is required.").transform(inOneLine);
+export const requiredKeyword = requiredString().transform(inOneLine);
 
 /** Text that a client may leave out, or send empty. */
 export const optionalText = z

@@ -252,19 +252,24 @@ function inContractOrder(query: RequestedQuery): Query {
   };
 }
 
+/** A string that has to be there. */
+export function requiredString() {
+  return z.string({
+    error: ({ input }) => (input === undefined ? "This field is required." : "Expected a string."),
+  });
+}
+
 /** A string of visible, well-formed text. */
 function text() {
-  return z
-    .string({ error: ({ input }) => (input === undefined ? "This field is required." : "Expected a string.") })
-    .check(
-      // One check instead of several refinements, so that each text has at most one issue.
-      (context) => {
-        const problem = textProblem(context.value);
-        if (problem !== undefined) {
-          context.issues.push({ code: "custom", input: context.value, message: problem, continue: false });
-        }
-      },
-    );
+  return requiredString().check(
+    // One check instead of several refinements, so that each text has at most one issue.
+    (context) => {
+      const problem = textProblem(context.value);
+      if (problem !== undefined) {
+        context.issues.push({ code: "custom", input: context.value, message: problem, continue: false });
+      }
+    },
+  );
 }
 
 /** Why a text cannot be shown as it was typed, in a list or a log: it is invisible, or changes the text around it. Undefined if it can. */

@@ -24,6 +24,14 @@ test.each(asking)("the door of $name searches for a text of several lines, whate
   expect(() => search(" \n\u2069")).toThrow("Expected at least one visible character.");
 });
 
+test.each(asking.filter(({ door }) => door !== perplexity))(
+  "the door of $name says whether a query is missing or is no text",
+  ({ door, sent }) => {
+    const refusals = [undefined, ["a"]].map((q) => door.fields.safeParse(sent(q)).error?.issues[0]?.message);
+    expect(refusals).toEqual(["This field is required.", "Expected a string."]);
+  },
+);
+
 const locales = [
   { locale: "de", expected: { language: "de" } },
   { locale: "de-AT", expected: { language: "de-AT", location: "AT" } },
