@@ -5,7 +5,7 @@ import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { requireSchema } from "../shared/database/require-schema.ts";
-import type { Log } from "../shared/log.ts";
+import { type Log, throttledWarning } from "../shared/log.ts";
 import type { OpsParts } from "../shared/process/ops-server.ts";
 import type { Shutdown } from "../shared/concurrency/shutdown.ts";
 import { startMeasuringMemory } from "../shared/redis/memory.ts";
@@ -47,6 +47,7 @@ await startProcess({ name: "api", databaseSizeMax: 5, opsPort: (config) => confi
  */
 async function openApi(context: Context): Promise<OpsParts> {
   const { shutdown, config, database, log } = context;
+  const warnOfPostgres = throttledWarning(log, "this API cannot use Postgres");
   const draining = new AbortController();
   const stopping = new AbortController();
   const parts = await openParts(context, { draining: draining.signal, stopping: stopping.signal });
@@ -66,7 +67,12 @@ async function openApi(context: Context): Promise<OpsParts> {
   return {
     checks: {
       redis: () => parts.replyInbox.check(),
-      postgres: () => requireSchema(database),
+      // The log has the cause: a refused password or certificate, no free connection, a missing migration.
+      postgres: () =>
+        requireSchema(database).catch((error: unknown) => {
+          warnOfPostgres(error);
+          throw error;
+        }),
       workers_read: () => parts.shedding.check(),
       serving: async () => draining.signal.throwIfAborted(),
     },

@@ -18,6 +18,9 @@ const refusedLogin = /^(28...|3D000|55000)$/;
 const goneState = /^(08...|57P0[1-5]|53...)$/;
 const transientMessages =
   /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
+/** TLS failed, or the certificate is not trusted: it expired, or names another host. It passes once an operator has renewed it. */
+const refusedCertificate =
+  /CERT|^(?:UNABLE_TO_|ERR_(?:TLS|SSL)_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_)|^EPROTO$/;
 
 /**
  * Whether to retry a failed statement. The first attempt may have been committed all the same; every statement here is
@@ -28,7 +31,7 @@ export function isTransient(error: unknown): boolean {
   const state = sqlStateOf(error);
   if (state !== undefined) return transientStates.test(state) || refusedLogin.test(state);
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  return transientMessages.test(code) || transientMessages.test(error.message);
+  return refusedCertificate.test(code) || transientMessages.test(code) || transientMessages.test(error.message);
 }
 
 /** Whether a statement met a migration: once the migration has committed, the same statement passes. */

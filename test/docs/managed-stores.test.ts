@@ -78,7 +78,27 @@ test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and withou
       SERP_PROVIDERS: "sandbox",
     });
   expect(await listPlans(`${addresses.DATABASE_URL}&sslrootcert=${certificates}`)).toMatchObject({ exitCode: 0 });
-  expect((await listPlans(addresses.DATABASE_URL)).stderr).toMatch(/^Failed: unable to verify the first certificate/);
+  const { stderr, exitCode } = await listPlans(addresses.DATABASE_URL);
+  expect(stderr).toContain(
+    `Postgres at localhost:${postgresTls.port} is unreachable: unable to verify the first certificate`,
+  );
+  expect(exitCode).toBe(3);
+});
+
+test("while the certificate of Postgres is not trusted, callers may retry and logs say why; a search that runs is charged once it is", async () => {
+  const { token, organizationId } = await service.organization();
+  const [api, worker] = [service.apis[0], service.workers[0]];
+  const running = service.search(token, { keyword: "late sandbox:slow=3000" });
+  await service.untilRunning(1);
+  postgresTls.show(authority.otherHost);
+  const refused = await service.usage((await service.organization()).token);
+  expect(refused).toMatchObject({ status: 503, body: { error: { details: { reason: "postgres_unreachable" } } } });
+  expect(await fetch(`${api?.opsUrl}/readyz`)).toMatchObject({ status: 503 });
+  expect(JSON.stringify(await api?.line("this API cannot use Postgres"))).toMatch(/altnames/);
+  await worker?.line("a settlement was not accepted at once");
+  postgresTls.show(authority.context);
+  expect(await running).toMatchObject({ status: 200, body: { creditsCharged: 5 } });
+  expect(await service.chargesOf({ organizationId })).toEqual([{ kind: "charge", mils: -5 }]);
 });
 
 test("a Redis whose certificate no authority vouches for is not used, and the log says why", async () => {

@@ -17,18 +17,24 @@ export interface Authority {
   certificate: string;
   /** The certificate of `localhost`. */
   context: SecureContext;
+  /** One of another host. */
+  otherHost: SecureContext;
 }
 
-/** Makes an authority that signs one certificate, for `localhost`. Its files are in `folder`. */
+/** Makes an authority that signs one certificate for `localhost`, and one for another host. Its files are in `folder`. */
 export async function createAuthority(folder: string): Promise<Authority> {
   await openssl(folder, "req", "-x509", ...newKey, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=Stores");
-  const signed = ["-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "subjectAltName=DNS:localhost"];
-  const own = ["-keyout", "server.key", "-out", "server.crt", "-subj", "/CN=localhost"];
+  const context = await sign(folder, "server", "localhost");
+  const otherHost = await sign(folder, "other", "other.example");
+  return { certificate: await readFile(join(folder, "ca.crt"), "utf8"), context, otherHost };
+}
+
+async function sign(folder: string, name: string, host: string): Promise<SecureContext> {
+  const signed = ["-CA", "ca.crt", "-CAkey", "ca.key", "-addext", `subjectAltName=DNS:${host}`];
+  const own = ["-keyout", `${name}.key`, "-out", `${name}.crt`, "-subj", `/CN=${host}`];
   await openssl(folder, "req", "-x509", ...newKey, ...signed, ...own);
-  const [certificate = "", cert, key] = await Promise.all(
-    ["ca.crt", "server.crt", "server.key"].map((name) => readFile(join(folder, name), "utf8")),
-  );
-  return { certificate, context: createSecureContext({ cert: cert ?? "", key: key ?? "" }) };
+  const [cert, key] = await Promise.all([`${name}.crt`, `${name}.key`].map((file) => readFile(join(folder, file))));
+  return createSecureContext({ cert, key });
 }
 
 /** With these 8 bytes a client asks Postgres for TLS, which answers with `S`. */
@@ -38,8 +44,9 @@ const requestBytes = 8;
  * Listens on a free port of 127.0.0.1 in front of a server without TLS.
  * @param asks whether clients first ask for TLS, as those of Postgres do.
  */
-export async function startBehindTls({ context }: Authority, target: { host: string; port: number }, asks: boolean) {
+export async function startBehindTls(authority: Authority, target: { host: string; port: number }, asks: boolean) {
   const sockets = new Set<Socket>();
+  let { context } = authority;
   const keep = <Kept extends Socket>(socket: Kept): Kept => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy());
@@ -66,6 +73,11 @@ export async function startBehindTls({ context }: Authority, target: { host: str
   return {
     // A server that listens on TCP has an address with a port.
     port: (server.address() as AddressInfo).port,
+    /** Shows this certificate from now on, and closes the connections that know another one. */
+    show: (shown: SecureContext) => {
+      context = shown;
+      for (const socket of sockets) socket.destroy();
+    },
     stop: async () => {
       server.close();
       for (const socket of sockets) socket.destroy();
