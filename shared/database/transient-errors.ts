@@ -17,7 +17,7 @@ const refusedLogin = /^(28...|3D000|55000)$/;
 /** The connection failed, or the server starts, stops, or has no connection left. */
 const goneState = /^(08...|57P0[1-5]|53...)$/;
 const transientMessages =
-  /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN/i;
+  /connection|timeout|timed out|terminated|ECONN|EPIPE|ETIMEDOUT|E(?:HOST|NET)(?:UNREACH|DOWN)|ENOTFOUND|EAI_AGAIN|^SASL:/i;
 /** TLS failed, or the certificate is not trusted: it expired, or names another host. It passes once an operator has renewed it. */
 const refusedCertificate =
   /CERT|^(?:UNABLE_TO_|ERR_(?:TLS|SSL)_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_)|^EPROTO$/;
@@ -30,6 +30,8 @@ export function isTransient(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlStateOf(error);
   if (state !== undefined) return transientStates.test(state) || refusedLogin.test(state);
+  // A Unix socket whose server has stopped is a file that is missing.
+  if ("syscall" in error && error.syscall === "connect") return true;
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   return refusedCertificate.test(code) || transientMessages.test(code) || transientMessages.test(error.message);
 }
