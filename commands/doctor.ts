@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import { valueOf } from "../shared/database/row.ts";
 import { ConfigError, type ProviderName, readConfig } from "../shared/config.ts";
 import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { listPlans } from "../shared/credits/plans.ts";
@@ -209,14 +210,12 @@ async function examineMigrations(database: Database): Promise<Finding> {
 async function readNewestMigration(database: Database): Promise<number> {
   try {
     const { rows } = await database.query("select coalesce(max(version), 0)::int as newest from migrations");
-    return z.object({ newest: z.number() }).parse(rows[0]).newest;
+    return valueOf(z.number(), rows[0]);
   } catch (error) {
     if (sqlStateOf(error) === undefinedTable) return 0;
     throw error;
   }
 }
-
-const refusedRow = z.object({ refused: z.int() });
 
 async function examineRole(database: Database): Promise<Finding> {
   const { rows } = await database.query(
@@ -224,7 +223,7 @@ async function examineRole(database: Database): Promise<Finding> {
      where pronamespace = 'public'::regnamespace and not has_function_privilege(oid, 'execute')
        and proname in ('decide_searches', 'charge_alone', 'limit_organization', 'limit_token', 'reverse_charges', 'change_credit', 'topup')`,
   );
-  if (refusedRow.parse(rows[0]).refused === 0) return ok("postgres", "the role serpmill has its privileges");
+  if (valueOf(z.int(), rows[0]) === 0) return ok("postgres", "the role serpmill has its privileges");
   return failure("postgres", "the role serpmill lacks privileges", "Run npm run migrate, which repairs them.", users);
 }
 

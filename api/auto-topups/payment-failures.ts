@@ -1,6 +1,6 @@
 import { type Actor, type Changer, recordAudit } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { recordEvent } from "../../shared/webhooks/webhook-events.ts";
 import { z } from "zod";
@@ -22,9 +22,6 @@ export interface Failure {
   isFinal: boolean;
 }
 
-const failedRow = z.object({ failed: z.boolean() });
-const failuresRow = z.object({ failures: z.number() });
-
 /**
  * Ends a payment that was declined, and sets when the next one may begin, or pauses automatic top-ups: with an entry in the
  * audit trail and an event for the payer's webhook, in one transaction. A card that the payer has replaced or removed meanwhile
@@ -44,7 +41,7 @@ export async function recordFailure(
       "update auto_topups set failures = failures + 1 where organization_id = $1 and payment_method_id = $2 returning failures",
       [organizationId, paymentMethodId],
     );
-    const failures = rows[0] && failuresRow.parse(rows[0]).failures;
+    const failures = rows[0] && valueOf(z.number(), rows[0]);
     await recordAudit(transaction, {
       actor,
       action: "auto_topup.failed",
@@ -143,7 +140,7 @@ async function hasPaused(transaction: Querying, organizationId: string, paymentI
 
 async function fail(transaction: Querying, paymentId: string, why: string, intent: string | undefined) {
   const { rows } = await transaction.query("select fail_auto_topup($1, $2, $3) as failed", [paymentId, intent, why]);
-  return failedRow.parse(rows[0]).failed;
+  return valueOf(z.boolean(), rows[0]);
 }
 
 async function pause(

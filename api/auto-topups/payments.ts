@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
 
@@ -80,8 +80,6 @@ export async function claimPayments(database: Querying, limit: number): Promise<
   return rows.map((row) => claimedRow.parse(row));
 }
 
-const postponedRow = z.object({ postponed: z.boolean() });
-
 /**
  * Sets when a payment without an answer is looked at again. @returns false if that is not for this attempt to say: another process
  * has the payment, or the payer has changed the settings meanwhile.
@@ -93,7 +91,7 @@ export async function postponePayment(
 ): Promise<boolean> {
   const values = [paymentId, attempts, pauseSeconds, claimSeconds];
   const { rows } = await database.query("select postpone_auto_topup($1, $2, $3, $4) as postponed", values);
-  return postponedRow.parse(rows[0]).postponed;
+  return valueOf(z.boolean(), rows[0]);
 }
 
 const listedRow = rowOf({

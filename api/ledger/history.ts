@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import { type RefundReason, type ReversalReason, refundReasons, reversalReasons } from "../../shared/outcomes.ts";
 
 /**
@@ -117,8 +117,6 @@ export async function readSearchEntries(
   return rows.map((read) => readEntry(row.parse(read)));
 }
 
-const ownerRow = rowOf({ organizationId: z.string() });
-
 /** The organization of a search that was charged or refunded; undefined if the search is not decided, or unknown. */
 export async function readSearchOwner(database: Database, requestId: string): Promise<string | undefined> {
   const { rows } = await database.query(
@@ -126,7 +124,7 @@ export async function readSearchOwner(database: Database, requestId: string): Pr
      union all select organization_id from refunds where request_id = $1`,
     [requestId],
   );
-  return rows[0] && ownerRow.parse(rows[0]).organizationId;
+  return rows[0] && valueOf(z.string(), rows[0]);
 }
 
 /** Entries of the history, newest first, with the cursor of the page behind them; undefined if there is none. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 
 /** The kinds of entries. */
@@ -66,8 +66,6 @@ export async function readNewestEntries(
   return rows.toReversed().map((row) => entryRow.parse(row));
 }
 
-const amountRow = z.object({ amount_mils: z.number() });
-
 /** The mils of a grant or a correction; undefined if there is none with this id. */
 export async function readGrantMils(
   database: Querying,
@@ -76,7 +74,7 @@ export async function readGrantMils(
 ): Promise<number | undefined> {
   const statement = "select amount_mils from ledger_entries where grant_id = $1 and kind = $2";
   const { rows } = await database.query(statement, [grantId, kind]);
-  return rows[0] && amountRow.parse(rows[0]).amount_mils;
+  return rows[0] && valueOf(z.number(), rows[0]);
 }
 
 const refundRow = rowOf({

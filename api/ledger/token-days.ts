@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import { type DayFigures, type LedgerDay, withoutPlace } from "../../shared/credits/ledger-days.ts";
 
 /** One call reads at most so many ledger entries, the newest ones. */
@@ -89,5 +89,5 @@ async function readTime(database: Database, organizationId: string, version: num
     "select created_at from ledger_entries where organization_id = $1 and version = $2",
     [organizationId, version],
   );
-  return rows[0] && z.object({ created_at: z.date() }).parse(rows[0]).created_at;
+  return rows[0] && valueOf(z.date(), rows[0]);
 }

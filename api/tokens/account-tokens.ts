@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { type AccountToken, isValid, readTokens } from "./tokens.ts";
 
@@ -45,7 +45,7 @@ export async function countValidTokens(transaction: Querying, organizationId: st
     `select count(*)::integer as tokens from tokens where organization_id = $1 and ${isValid}`,
     [organizationId],
   );
-  return z.object({ tokens: z.number() }).parse(rows[0]).tokens;
+  return valueOf(z.number(), rows[0]);
 }
 
 /** What the searches with each token cost, without what was credited back later. */

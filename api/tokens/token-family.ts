@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { rowOf } from "../../shared/database/row.ts";
+import { valueOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { type AccountToken, isValid, readTokens } from "./tokens.ts";
 import type { LimitChange } from "../organizations/limits.ts";
@@ -10,13 +10,11 @@ import { lockAccount } from "../../shared/organizations/organizations.ts";
  * later than its parent. No limit of it is ever above that of its parent. Tokens of operators have no parent.
  */
 
-const ownerRow = rowOf({ organizationId: z.string() });
-
 /** Locks the account of a token as {@link lockAccount}. @returns its organization; undefined if there is no such token. */
 export async function lockAccountOf(transaction: Querying, tokenId: string): Promise<string | undefined> {
   const { rows } = await transaction.query("select organization_id from tokens where id = $1", [tokenId]);
   if (!rows[0]) return undefined;
-  const { organizationId } = ownerRow.parse(rows[0]);
+  const organizationId = valueOf(z.string(), rows[0]);
   await lockAccount(transaction, organizationId);
   return organizationId;
 }

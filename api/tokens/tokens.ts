@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { z } from "zod";
 import { type Change, recordAudit } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
 import { newId } from "../../shared/ids.ts";
 import type { LimitChange } from "../organizations/limits.ts";
@@ -59,8 +59,6 @@ export interface IssuedToken {
   expiresAt: Date | null;
 }
 
-const issuedRow = rowOf({ expiresAt: z.date().nullable() });
-
 /**
  * Issues a token. This is the only time that it can be read.
  * @returns undefined if the organization does not exist.
@@ -96,7 +94,8 @@ export async function issueToken(
       terms.expiresAt,
     ],
   );
-  return rows[0] && { tokenId, token, name: name ?? null, scopes, ...issuedRow.parse(rows[0]) };
+  if (!rows[0]) return undefined;
+  return { tokenId, token, name: name ?? null, scopes, expiresAt: valueOf(z.date().nullable(), rows[0]) };
 }
 
 /** The condition for a row that is neither revoked nor expired. */

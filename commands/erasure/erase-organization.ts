@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf } from "../../shared/database/row.ts";
+import { rowOf, valueOf } from "../../shared/database/row.ts";
 import { inTransaction } from "../../shared/database/transaction.ts";
 import { eraseWebhook } from "../../shared/webhooks/webhooks.ts";
 import { eraseAutoTopup } from "../../api/auto-topups/auto-topup.ts";
@@ -31,8 +31,6 @@ import { listRecentSearches } from "./export-organization.ts";
  * Postgres refuses step 3 before step 1, and step 4 before step 3. If step 5 never runs, what it deletes expires.
  */
 
-const openRow = z.object({ undelivered: z.number() });
-
 /** Searches that run, and charges whose delivery is not confirmed yet. */
 export async function countOpen(
   { database, redis }: { database: Database; redis: Redis },
@@ -43,7 +41,7 @@ export async function countOpen(
   const { rows } = await database.query("select count(*) as undelivered from undelivered where organization_id = $1", [
     organizationId,
   ]);
-  return { searches: fields - hasSum, charges: openRow.parse(rows[0]).undelivered };
+  return { searches: fields - hasSum, charges: valueOf(z.number(), rows[0]) };
 }
 
 const begunRow = rowOf({

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 
 /**
@@ -161,7 +161,7 @@ export async function countChanges(database: Querying, organizationId: string): 
        and at > now() - interval '24 hours'`,
     [organizationId],
   );
-  return z.object({ changes: z.number() }).parse(rows[0]).changes;
+  return valueOf(z.number(), rows[0]);
 }
 
 /** Reads the entries of an organization in their order, from the first one after the id `after`. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
+import { valueOf } from "../database/row.ts";
 import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
 import { Semaphore } from "../concurrency/semaphore.ts";
@@ -190,14 +191,12 @@ class LockedOrganizations<Item> {
   }
 }
 
-const idRow = z.object({ id: z.string() });
-
 /** Those of these organizations whose rows another transaction has locked at this moment. */
 async function findLocked(database: Database, organizationIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await database.query(
     "select id from organizations where id = any($1) order by id for no key update skip locked",
     [organizationIds],
   );
-  const free = new Set(rows.map((row) => idRow.parse(row).id));
+  const free = new Set(rows.map((row) => valueOf(z.string(), row)));
   return new Set(organizationIds.filter((id) => !free.has(id)));
 }

@@ -4,7 +4,7 @@ import { BackgroundWriter } from "../database/background-writer.ts";
 import { BatchedLookup } from "../concurrency/batcher.ts";
 import { toByteaArray } from "../database/binary-array.ts";
 import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { timeOfId } from "../ids.ts";
 import { type Log, throttledWarning } from "../log.ts";
@@ -148,7 +148,7 @@ export async function keepAnswers(
       toByteaArray(batch.map(({ body }) => body)),
     ],
   });
-  return z.object({ kept: z.number() }).parse(rows[0]).kept;
+  return valueOf(z.number(), rows[0]);
 }
 
 const nameOfQuery = ({ organizationId, fingerprint, sinceMs }: KeptQuery) =>
@@ -215,16 +215,14 @@ export async function readKeptAnswer(database: Database, organizationId: string,
 /** Deletes a page of the answers that are kept for longer than their organization or the operator wants. @returns how many. */
 export async function clearKeptAnswers(database: Database, daysMax: number, limit: number): Promise<number> {
   const { rows } = await database.query("select clear_kept_answers($1, $2) as deleted", [daysMax, limit]);
-  return z.object({ deleted: z.number() }).parse(rows[0]).deleted;
+  return valueOf(z.number(), rows[0]);
 }
-
-const daysRow = z.object({ days: z.number() });
 
 /** For how many days an organization wants its answers kept. @returns undefined if it does not exist. */
 export async function readKeptDays(database: Querying, organizationId: string): Promise<number | undefined> {
   const values = [organizationId];
   const { rows } = await database.query("select kept_answer_days as days from organizations where id = $1", values);
-  return rows[0] && daysRow.parse(rows[0]).days;
+  return rows[0] && valueOf(z.number(), rows[0]);
 }
 
 /** Sets for how many days an organization wants its answers kept; 0 for not at all. Existing ones are deleted within minutes. */
@@ -234,6 +232,6 @@ export async function setKeptDays(transaction: Querying, changer: Changer, days:
      update organizations o set kept_answer_days = $2 from old where o.id = old.id returning old.kept_answer_days as days`,
     [changer.organizationId, days],
   );
-  const before = daysRow.parse(rows[0]);
+  const before = { days: valueOf(z.number(), rows[0]) };
   await recordAudit(transaction, { ...changer, action: "kept_answers.set", before, after: { days } });
 }

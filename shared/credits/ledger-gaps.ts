@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import { Script } from "../redis/script.ts";
@@ -68,8 +68,6 @@ function readSuspect(field: string, value: string): Suspect {
   return { field, value, gapId, organizationId, entryId, ...numbers, ...truth };
 }
 
-const foundRow = z.object({ id: z.string() });
-
 /**
  * Has Postgres judge the copies that are suspect, and ends the suspicions. The copies of gaps are deleted.
  * @returns the copies that came after entries which Postgres lost, and whether each was still there to be deleted.
@@ -91,7 +89,7 @@ export async function judgeSuspectCopies(
     suspects.map(({ version }) => version),
     suspects.map(({ balanceMils }) => balanceMils),
   ]);
-  const gaps = new Set(rows.map((row) => foundRow.parse(row).id));
+  const gaps = new Set(rows.map((row) => valueOf(z.string(), row)));
   const ended = await Promise.all(
     suspects.map(async ({ gapId, organizationId, ...suspect }) => {
       const { balance, tokens } = keysOf(organizationId);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { expandAnswer } from "../compress-answer.ts";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 
 /**
  * Idempotency-Keys that have paid, and their answers, in Postgres for 24 hours. `decide_searches()` or `charge_alone()` inserts
@@ -110,5 +110,5 @@ export async function readAnswersPage(
 /** Empties the table of the day before yesterday, whose answers and keys have all expired. @returns whether it had any. */
 export async function clearOldAnswers(database: Database): Promise<boolean> {
   const { rows } = await database.query("select clear_old_answers() as cleared");
-  return z.object({ cleared: z.boolean() }).parse(rows[0]).cleared;
+  return valueOf(z.boolean(), rows[0]);
 }

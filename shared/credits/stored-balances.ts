@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import { execPipeline } from "../redis/connect.ts";
 import { settleHolds } from "./holds.ts";
 import type { TokenSpending, VersionedBalance } from "./ledger.ts";
@@ -63,8 +63,6 @@ export async function listBalances(database: Database, after: string, limit: num
     .map(({ balanceMils, version, ...compared }) => ({ ...compared, balance: { balanceMils, version } }));
 }
 
-const limitedRow = z.object({ id: z.string() });
-
 /**
  * Deletes from Redis what tokens of these organizations spent, unless a token is valid and has a limit. Mils that searches in
  * flight hold stay until these end. If a token gets a limit meanwhile, its next search copies its spending from Postgres.
@@ -84,7 +82,7 @@ export async function forgetUnlimitedTokens(
        and revoked_at is null and (expires_at is null or expires_at > now())`,
     [tokens.flat()],
   );
-  const limited = new Set(rows.map((row) => limitedRow.parse(row).id));
+  const limited = new Set(rows.map((row) => valueOf(z.string(), row)));
   const deleting = redis.pipeline();
   for (const [at, ids] of tokens.entries()) {
     const unlimited = ids.filter((id) => !limited.has(id));

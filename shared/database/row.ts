@@ -17,4 +17,8 @@ function inCamelCase(row: unknown, columns: readonly (readonly [name: string, co
   return values;
 }
 
+/** The value of a row with one column. @throws {z.ZodError} if it is another value, or there is no row. */
+export const valueOf = <Value>(schema: z.ZodType<Value>, row: object | undefined): Value =>
+  schema.parse(Object.values(row ?? {})[0]);
+
 const columnOf = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readLimits } from "../credits/limits.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { PayerLimits } from "../queue/search-job.ts";
@@ -157,15 +157,13 @@ export const setSuspended = (database: Querying, organizationId: string, suspend
 export const assignPlan = (database: Querying, organizationId: string, planCode: string) =>
   changeOrganization(database, "plan", [organizationId, planCode]);
 
-const erasureRow = rowOf({ isErased: z.boolean() });
-
 /** Whether an organization was erased. It stays as it is until the end of the transaction. */
 export async function isErased(transaction: Querying, organizationId: string): Promise<boolean> {
   const { rows } = await transaction.query(
     "select erased_at is not null as is_erased from organizations where id = $1 for no key update",
     [organizationId],
   );
-  return rows[0] !== undefined && erasureRow.parse(rows[0]).isErased;
+  return rows[0] !== undefined && valueOf(z.boolean(), rows[0]);
 }
 
 /** Lets changes of an account, and of its tokens, come one after the other until the end of the transaction. */
@@ -173,13 +171,11 @@ export async function lockAccount(transaction: Querying, organizationId: string)
   await transaction.query("select pg_advisory_xact_lock(hashtextextended($1, 0))", [organizationId]);
 }
 
-const idRow = z.object({ id: z.string() });
-
 /** Lists all organizations in the order of their ids, from the first id after `after`. */
 export async function listOrganizationIds(database: Database, after: string, limit: number): Promise<string[]> {
   const values = [after, limit];
   const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", values);
-  return rows.map((row) => idRow.parse(row).id);
+  return rows.map((row) => valueOf(z.string(), row));
 }
 
 /** Pages of the ids of all organizations. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import { timeOfId } from "../ids.ts";
 import { type Query, querySchema } from "../query/query.ts";
 
@@ -128,7 +128,7 @@ export async function findLastScanned(
      order by at desc, request_id desc offset $4 limit 1`,
     [organizationId, beginOf(scanned), scanned.before ?? "", scannedMax - 1, scanned.since ?? "-infinity"],
   );
-  return rows[0] && rowOf({ requestId: z.string() }).parse(rows[0]).requestId;
+  return rows[0] && valueOf(z.string(), rows[0]);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { valueOf } from "../database/row.ts";
 import { BackgroundWriter } from "../database/background-writer.ts";
 import { type Database, databaseOf, openDatabase } from "../database/pool.ts";
 import { timeOfId } from "../ids.ts";
@@ -113,5 +114,5 @@ export async function rotateDays(
   table: "search_log" | "kept_answers" = "search_log",
 ): Promise<number> {
   const { rows } = await database.query("select rotate_days($1, $2) as removed", [table, days]);
-  return z.object({ removed: z.number() }).parse(rows[0]).removed;
+  return valueOf(z.number(), rows[0]);
 }

@@ -4,7 +4,7 @@ import type { Config } from "../config.ts";
 import { waitingBriefly } from "../credits/ledger.ts";
 import { outlookOf, readPaceDays } from "../credits/outlook.ts";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import { inTransaction, type Querying } from "../database/transaction.ts";
 import { recordEvent } from "./webhook-events.ts";
 import { takeTurn } from "./webhooks.ts";
@@ -21,7 +21,7 @@ export async function readThreshold(database: Querying, organizationId: string):
     "select threshold_mils from low_balance_thresholds where organization_id = $1",
     [organizationId],
   );
-  return rows[0] ? rowOf({ thresholdMils: z.number() }).parse(rows[0]).thresholdMils : null;
+  return rows[0] ? valueOf(z.number(), rows[0]) : null;
 }
 
 /** Sets the threshold in mils; null removes it. A new threshold is armed. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Change, recordAudit } from "../audit/audit.ts";
 import type { Database } from "../database/pool.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { DeliveryOutcome } from "../outcomes.ts";
@@ -61,7 +61,7 @@ export async function recordEvent(
     [organizationId, eventsPerDayMax, type],
   );
   if (!rows[0]) return "none";
-  if (z.object({ recent: z.number() }).parse(rows[0]).recent >= eventsPerDayMax) return "too_many";
+  if (valueOf(z.number(), rows[0]) >= eventsPerDayMax) return "too_many";
   const eventId = newId("evt");
   const body = JSON.stringify({ type, timestamp: new Date().toISOString(), data: { organizationId, ...data } });
   await transaction.query("insert into webhook_events (id, organization_id, type, body) values ($1, $2, $3, $4)", [

@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { z } from "zod";
 import ipaddr from "ipaddr.js";
 import { type Changer, recordAudit } from "../audit/audit.ts";
-import { rowOf } from "../database/row.ts";
+import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { Config } from "../config.ts";
@@ -26,8 +26,6 @@ const webhookRow = rowOf({
 });
 /** The webhook of an organization: the address that gets its events. Each organization has one or none. */
 export type Webhook = z.infer<typeof webhookRow>;
-
-const idRow = z.object({ id: z.string() });
 
 /** Reads the webhook of an organization, without its secret, which is shown only when it is made. */
 export async function readWebhook(database: Querying, organizationId: string): Promise<Webhook | undefined> {
@@ -83,7 +81,11 @@ export async function replaceSecret(transaction: Querying, changer: Changer): Pr
     secret,
   ]);
   if (!rows[0]) return undefined;
-  await recordAudit(transaction, { ...changer, action: "webhook.secret_replaced", subject: idRow.parse(rows[0]).id });
+  await recordAudit(transaction, {
+    ...changer,
+    action: "webhook.secret_replaced",
+    subject: valueOf(z.string(), rows[0]),
+  });
   return secret;
 }
 
@@ -99,7 +101,7 @@ export async function removeWebhook(transaction: Querying, changer: Changer): Pr
     [organizationId],
   );
   if (!rows[0]) return false;
-  const values = { before: { webhookId: idRow.parse(rows[0]).id }, after: { webhookId: null } };
+  const values = { before: { webhookId: valueOf(z.string(), rows[0]) }, after: { webhookId: null } };
   await recordAudit(transaction, { ...changer, action: "webhook.removed", ...values });
   return true;
 }
