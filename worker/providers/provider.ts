@@ -5,6 +5,7 @@ import type { Capabilities } from "../../shared/capabilities/capabilities.ts";
 import { z } from "zod";
 import { googleCountryName } from "../../shared/query/countries.ts";
 import { countryOf } from "../../shared/query/locations.ts";
+import { parseJson } from "./sanitize.ts";
 
 /**
  * How a call, and with it an attempt, can fail.
@@ -105,7 +106,8 @@ export type PageOutcome = Page | Failure;
 /** What our account at a provider has left, in the provider's own unit: `12.34 USD`. */
 export type Account = { balance: string; isSpent: boolean };
 
-export type PageRequest = { url: string; method: "GET" | "POST"; headers: Record<string, string>; body: string };
+/** A GET, or with a body a POST. */
+export type PageRequest = { url: string; headers: Record<string, string>; body: string };
 export type PageAnswer = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
 
 /** A query as one provider gets it. */
@@ -161,6 +163,20 @@ export function toAccount(remaining: number, unit: "credits" | "searches left" |
   const digits = unit === "USD" ? 2 : 0;
   const amount = remaining.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   return { balance: `${amount} ${unit}`, isSpent: remaining <= 0 };
+}
+
+/**
+ * Reads the JSON of an answer with the status 200.
+ * @param read returns undefined for what it cannot read. @param failureOf what such an answer means, or one with another status.
+ */
+export function readingJson<Found extends object>(
+  read: (json: unknown) => Found | undefined,
+  failureOf: (status: number, json: unknown) => Failure,
+): (answer: PageAnswer) => Found | Failure {
+  return ({ status, body }) => {
+    const json = parseJson(body);
+    return (status === 200 ? read(json) : undefined) ?? failureOf(status, json);
+  };
 }
 
 /**

@@ -26,7 +26,7 @@ describe.each(accounts)("the account of $name", ({ name, entry, account, expecte
     const { request } = account;
     const base = Object.entries(entry.settings).find(([setting]) => setting.endsWith("_BASE_URL"))?.[1] ?? "none";
     expect(request.url.split("?")[0]).toBe(`${base}${accountCase.path}`);
-    expect(request).toMatchObject({ method: "GET", body: "" });
+    expect(request.body).toBe("");
     const secret = entry.secret?.text ?? "none";
     const partsWithSecret = (["url", "headers"] as const).filter((part) =>
       JSON.stringify(request[part]).includes(secret),

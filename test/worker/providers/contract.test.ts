@@ -84,7 +84,6 @@ describe.each(providerNames)("provider %s", (name) => {
       expect(entry.keywordOf(request)).toBe(awkward);
       const base = Object.entries(entry.settings).find(([setting]) => setting.endsWith("_BASE_URL"))?.[1];
       expect(request.url.startsWith(base === undefined ? "" : `${base}/`)).toBe(true);
-      expect(request.method === "POST" || request.body === "").toBe(true);
       expect(() => new Headers(request.headers)).not.toThrow();
     }
   });
@@ -105,7 +104,7 @@ describe.each(providerNames)("provider %s", (name) => {
   test("its secret occurs in one part of the request, and never in the outcome of a search", async () => {
     const request = provider.request(query(), 1);
     const { secret } = entry;
-    const partsWithSecret = (["url", "headers", "body", "method"] as const).filter((part) =>
+    const partsWithSecret = (["url", "headers", "body"] as const).filter((part) =>
       JSON.stringify(request[part]).includes(secret?.text ?? "secret"),
     );
     expect(partsWithSecret).toEqual(secret === undefined ? [] : [secret.in]);

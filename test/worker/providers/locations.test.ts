@@ -16,11 +16,9 @@ const rows = places.map(([name, countryCode, type]) => ({ name, countryCode: cou
 
 test("the whole list is fetched from where the provider publishes it", () => {
   expect(open("dataforseo").locations?.request).toMatchObject({
-    method: "GET",
     url: "https://provider.example/base/v3/serp/google/locations",
   });
   expect(open("serpapi").locations?.request).toMatchObject({
-    method: "GET",
     url: "https://provider.example/base/locations.json",
   });
   expect(open("serper").locations).toBeUndefined();

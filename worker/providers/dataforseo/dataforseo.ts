@@ -104,15 +104,12 @@ export function openDataForSeo(config: EngineConfig): Provider {
     can: capabilities.dataforseo,
     callTimeoutMs,
     concurrentCallsMax: config.DATAFORSEO_CONCURRENCY,
-    request: (query) => ({ url, method: "POST", headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
+    request: (query) => ({ url, headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
     read: readPage,
     // Free, at most six calls per minute.
-    account: { request: { url: `${base}/v3/appendix/user_data`, method: "GET", headers, body: "" }, read: readAccount },
+    account: { request: { url: `${base}/v3/appendix/user_data`, headers, body: "" }, read: readAccount },
     // Free.
-    locations: {
-      request: { url: `${base}/v3/serp/google/locations`, method: "GET", headers, body: "" },
-      read: readLocations,
-    },
+    locations: { request: { url: `${base}/v3/serp/google/locations`, headers, body: "" }, read: readLocations },
   };
 }
 

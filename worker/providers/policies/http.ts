@@ -62,14 +62,9 @@ export function openProviderHttp({
     bodyTimeout: 0,
   });
   const overHttp = (largeBodies: Semaphore): Transport => {
-    return async ({ url, method, headers, body }, signal) => {
-      const answer = await send(url, {
-        dispatcher: agent,
-        method,
-        headers,
-        body: method === "GET" ? null : body,
-        signal,
-      });
+    return async ({ url, headers, body }, signal) => {
+      const sent = body === "" ? ({ method: "GET" } as const) : ({ method: "POST", body } as const);
+      const answer = await send(url, { dispatcher: agent, headers, signal, ...sent });
       return { status: answer.statusCode, headers: answer.headers, body: await readText(answer.body, largeBodies) };
     };
   };

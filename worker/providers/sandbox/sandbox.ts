@@ -34,7 +34,6 @@ export function openSandbox(): Provider {
     concurrentCallsMax: Number.POSITIVE_INFINITY,
     request: ({ keyword, location, language, device }, pageNumber) => ({
       url: "sandbox:/search",
-      method: "POST",
       headers: {},
       // Without depth and target domain, so that a deeper search begins with the same first page.
       body: JSON.stringify({ keyword, variant: `${location}\n${language}\n${device}`, pageNumber }),
@@ -82,19 +81,8 @@ const totalMax = 90_000_000;
 
 const sections = ["guides", "reviews", "questions", "reports"];
 const dates = ["2 days ago", "Mar 3, 2026", "Nov 18, 2025", "Jun 30, 2024"];
-const firstWords = ["Amber", "Birch", "Cedar", "Delta", "Fjord", "Granite", "Harbour", "Indigo", "Juniper", "Lantern"];
-const lastWords = [
-  "Almanac",
-  "Bureau",
-  "Chronicle",
-  "Digest",
-  "Forum",
-  "Gazette",
-  "Guide",
-  "Journal",
-  "Notes",
-  "Review",
-];
+const firstWords = "Amber Birch Cedar Delta Fjord Granite Harbour Indigo Juniper Lantern".split(" ");
+const lastWords = "Almanac Bureau Chronicle Digest Forum Gazette Guide Journal Notes Review".split(" ");
 
 /** A site that cannot exist: the domain `.example` is reserved (RFC 2606). Every second site has the host `www.`. */
 type Site = { name: string; domain: string; origin: string };

@@ -10,17 +10,7 @@ import { z } from "zod";
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
 import { type EngineConfig, MissingSettings } from "../../../shared/config.ts";
 import { prices } from "../prices.ts";
-import {
-  type Account,
-  balanceSchema,
-  type Failure,
-  type Page,
-  type PageAnswer,
-  type PageRequest,
-  type Provider,
-  toAccount,
-} from "../provider.ts";
-import { parseJson } from "../sanitize.ts";
+import { balanceSchema, type Failure, type PageRequest, type Provider, readingJson, toAccount } from "../provider.ts";
 import { toPage } from "../serpapi/page.ts";
 import { failureOfSearch, toParameters } from "../serpapi/serpapi.ts";
 import { type Fields, isObject, toFields } from "../read-rows.ts";
@@ -30,7 +20,9 @@ import { toMembers } from "../serpapi/fields.ts";
 const callTimeoutMs = 20_000;
 const costPerSearchMicroUsd = prices.searchapi.firstPageMicroUsd;
 
-const accountSchema = z.object({ account: z.object({ remaining_credits: balanceSchema }) });
+const accountSchema = z
+  .object({ account: z.object({ remaining_credits: balanceSchema }) })
+  .transform(({ account }) => toAccount(account.remaining_credits, "credits"));
 const errorSchema = z.object({ error: z.string() });
 
 /** @throws {MissingSettings} without SEARCHAPI_API_KEY. */
@@ -39,7 +31,7 @@ export function openSearchapi(config: EngineConfig): Provider {
   if (key === undefined) throw new MissingSettings("searchapi", "SEARCHAPI_API_KEY");
   const base = `${config.SEARCHAPI_BASE_URL.replace(/\/+$/, "")}/api/v1`;
   const headers = { accept: "application/json", authorization: `Bearer ${key}` };
-  const get = (path: string): PageRequest => ({ url: `${base}/${path}`, method: "GET", headers, body: "" });
+  const get = (path: string): PageRequest => ({ url: `${base}/${path}`, headers, body: "" });
   // `resolved` asks for the addresses of pages instead of Google's redirects to them. It costs nothing.
   const search = (parameters: Record<string, string>) =>
     get(`search?${new URLSearchParams({ ...parameters, link: "resolved" }).toString()}`);
@@ -58,17 +50,8 @@ export function openSearchapi(config: EngineConfig): Provider {
   };
 }
 
-function readAccount({ status, body }: PageAnswer): Account | Failure {
-  const json = parseJson(body);
-  const found = status === 200 ? accountSchema.safeParse(json).data : undefined;
-  return found === undefined ? failureOfAnswer(status, json) : toAccount(found.account.remaining_credits, "credits");
-}
-
-function read({ status, body }: PageAnswer): Page | Failure {
-  const json = parseJson(body);
-  const page = status === 200 ? toPage(asSerpapi(json), costPerSearchMicroUsd) : undefined;
-  return page ?? failureOfAnswer(status, json);
-}
+const readAccount = readingJson((json) => accountSchema.safeParse(json).data, failureOfAnswer);
+const read = readingJson((json) => toPage(asSerpapi(json), costPerSearchMicroUsd), failureOfAnswer);
 
 /** Only the message distinguishes an empty account from too many searches per hour: both are a 429. */
 function failureOfAnswer(status: number, json: unknown): Failure {

@@ -100,7 +100,7 @@ export function openSearxng(config: EngineConfig): Provider {
     callTimeoutMs,
     concurrentCallsMax: config.SEARXNG_CONCURRENCY,
     organicPerPage: organicPerPageOf(engines),
-    request: (query, pageNumber) => ({ url, method: "POST", headers, body: toForm(query, pageNumber, engines) }),
+    request: (query, pageNumber) => ({ url, headers, body: toForm(query, pageNumber, engines) }),
     read: (answer) => readPage(answer, engines),
   };
 }

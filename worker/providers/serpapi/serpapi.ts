@@ -12,23 +12,22 @@ import { organicPerPage } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
 import {
-  type Account,
   balanceSchema,
   type Failure,
   failureOfHttpStatus,
   googleLocationName,
-  type Page,
   type PageAnswer,
   type PageRequest,
   type Provider,
   type ProviderQuery,
+  readingJson,
   toAccount,
   withCost,
 } from "../provider.ts";
 import { capabilities } from "../../../shared/capabilities/capabilities.ts";
 import { googleLanguageCode, googleLanguages } from "../../../shared/capabilities/google-languages.ts";
 import { prices } from "../prices.ts";
-import { parseJson, parseList } from "../sanitize.ts";
+import { parseList } from "../sanitize.ts";
 import { toPage } from "./page.ts";
 import type { LocationRow } from "../../locations/listed-location.ts";
 import { toLocationRows } from "../read-rows.ts";
@@ -44,7 +43,9 @@ const costPerSearchMicroUsd = prices.serpapi.firstPageMicroUsd;
  */
 const unlistedCountries: ReadonlySet<string> = new Set(["AX", "BV", "CU", "EH", "IO", "IR", "KP", "SJ", "SY"]);
 
-const accountSchema = z.object({ total_searches_left: balanceSchema });
+const accountSchema = z
+  .object({ total_searches_left: balanceSchema })
+  .transform(({ total_searches_left: left }) => toAccount(left, "searches left"));
 const errorSchema = z.object({ error: z.string() });
 const searchStatusSchema = z.object({ search_metadata: z.object({ status: z.string() }) });
 
@@ -60,7 +61,6 @@ export function openSerpapi(config: EngineConfig): Provider {
   const read = (answer: PageAnswer) => readPage({ ...answer, body: answer.body.replaceAll(key, "") });
   const search = (parameters: Record<string, string>): PageRequest => ({
     url: `${base}/search.json?${new URLSearchParams({ ...parameters, ...always }).toString()}`,
-    method: "GET",
     headers,
     body: "",
   });
@@ -76,12 +76,9 @@ export function openSerpapi(config: EngineConfig): Provider {
       overview: { request: (token) => search({ engine: "google_ai_overview", page_token: token }), read },
     }),
     // Free. The answer repeats the key; only a number is read from it.
-    account: {
-      request: { url: `${base}/account.json?api_key=${key}`, method: "GET", headers, body: "" },
-      read: readAccount,
-    },
+    account: { request: { url: `${base}/account.json?api_key=${key}`, headers, body: "" }, read: readAccount },
     // Free, and needs no key.
-    locations: { request: { url: `${base}/locations.json`, method: "GET", headers, body: "" }, read: readLocations },
+    locations: { request: { url: `${base}/locations.json`, headers, body: "" }, read: readLocations },
   };
 }
 
@@ -101,19 +98,8 @@ export function toParameters(query: ProviderQuery): Record<string, string> {
   };
 }
 
-function readAccount({ status, body }: PageAnswer): Account | Failure {
-  const json = parseJson(body);
-  const account = status === 200 ? accountSchema.safeParse(json).data : undefined;
-  return account === undefined
-    ? failureOfAnswer(status, json)
-    : toAccount(account.total_searches_left, "searches left");
-}
-
-function readPage({ status, body }: PageAnswer): Page | Failure {
-  const json = parseJson(body);
-  const page = status === 200 ? toPage(json, costPerSearchMicroUsd) : undefined;
-  return page ?? failureOfAnswer(status, json);
-}
+const readAccount = readingJson((json) => accountSchema.safeParse(json).data, failureOfAnswer);
+const readPage = readingJson((json) => toPage(json, costPerSearchMicroUsd), failureOfAnswer);
 
 /** Newer and older texts for an empty account, and for a wrong key. */
 const accountRefusals = /run out of searches|searches for the month are exhausted|credit is too low|invalid api key/i;

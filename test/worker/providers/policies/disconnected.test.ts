@@ -39,7 +39,7 @@ function search(names: readonly string[], options: Partial<typeof defaults> = {}
     ...openSandbox(),
     name,
     concurrentCallsMax,
-    request: (_, pageNumber) => ({ url: String(pageNumber), method: "GET", headers: {}, body: "" }),
+    request: (_, pageNumber) => ({ url: String(pageNumber), headers: {}, body: "" }),
     read: () => pageTitled("page", { hasMore: true }),
   });
   const metrics = openMetrics();

@@ -87,7 +87,7 @@ export function openClient(settings: Partial<Provider> = {}) {
   };
   const provider: Provider = {
     ...openSandbox(),
-    request: (_, pageNumber) => ({ url: String(pageNumber), method: "GET", headers: {}, body: "" }),
+    request: (_, pageNumber) => ({ url: String(pageNumber), headers: {}, body: "" }),
     read: ({ body }) => pageTitled(`page-${body}`, { hasMore: true }),
     ...settings,
   };

@@ -41,7 +41,7 @@ const overHttp: Provider = { ...openSandbox() };
 delete overHttp.transport;
 
 function send({ timeoutMs = farMs, provider = overHttp, stop = new AbortController(), request = {} } = {}) {
-  const whole: PageRequest = { url: `${stub.url}/search`, method: "POST", headers: {}, body: "{}", ...request };
+  const whole: PageRequest = { url: `${stub.url}/search`, headers: {}, body: "{}", ...request };
   return http.send(provider, whole, { timeoutMs, signal: stop.signal });
 }
 

@@ -17,8 +17,8 @@ const organicOf = (fields: object) => pageOf({ organic_results: [{ ...row, ...fi
 const elementOf = (type: string, parts: object) => pageOf(parts).elements.find((element) => element.type === type);
 
 test("a page is asked for by its number, with the key in a header and without Google's redirects", () => {
-  const { url, headers, method } = open().request(query({ location: "Lyon, France", language: "French" }), 3);
-  expect([method, headers["authorization"]]).toEqual(["GET", "Bearer the-key"]);
+  const { url, headers, body } = open().request(query({ location: "Lyon, France", language: "French" }), 3);
+  expect([body, headers["authorization"]]).toEqual(["", "Bearer the-key"]);
   const { origin, pathname, searchParams } = new URL(url);
   expect(origin + pathname).toBe("https://www.searchapi.io/api/v1/search");
   expect(Object.fromEntries(searchParams)).toEqual({

@@ -88,8 +88,8 @@ describe("an AI overview that the page only announces", () => {
   test("is fetched by a second search only if the operator pays for it", () => {
     expect(open({}).overview).toBeUndefined();
     const { overview } = open({ SERPAPI_AI_OVERVIEW: "on" });
-    const { url, method } = overview?.request("t/1=") ?? {};
-    expect(method).toBe("GET");
+    const { url, body } = overview?.request("t/1=") ?? {};
+    expect(body).toBe("");
     expect(Object.fromEntries(new URL(url ?? "").searchParams)).toEqual({
       engine: "google_ai_overview",
       page_token: "t/1=",

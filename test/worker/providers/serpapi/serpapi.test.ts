@@ -12,7 +12,7 @@ describe("request", () => {
 
   test("a search for a country is one GET with country, language, device and the start of the page", () => {
     const { url, ...rest } = serpapi.request(query(), 1);
-    expect(rest).toEqual({ method: "GET", headers: { accept: "application/json" }, body: "" });
+    expect(rest).toEqual({ headers: { accept: "application/json" }, body: "" });
     expect(url.split("?")[0]).toBe("https://serpapi.example/search.json");
     expect(parametersOf({ location: "UK", language: "pt-BR" }, 3)).toEqual({
       engine: "google",

@@ -11,7 +11,7 @@ const serper = openSerper(
 describe("request", () => {
   test("a search for a country sends country and language, and the key only in its header", () => {
     const request = serper.request(query({ location: "UK", language: "pt-BR" }), 3);
-    expect(request).toMatchObject({ method: "POST", url: "https://serper.example/search" });
+    expect(request).toMatchObject({ url: "https://serper.example/search" });
     expect(request.headers["x-api-key"]).toBe("key-of-a-test");
     expect(JSON.parse(request.body)).toEqual({ q: "garden pump", gl: "gb", hl: "pt-br", num: 10, page: 3 });
   });
