@@ -6,8 +6,8 @@ import { inTransaction, type Querying } from "../shared/database/transaction.ts"
 import { sqlStateOf } from "../shared/database/transient-errors.ts";
 import { newId } from "../shared/ids.ts";
 import { showOrganization } from "../shared/organizations/organizations.ts";
-import { creditPaymentIntent, paymentIdOf } from "../api/auto-topups/credit-payment-intent.ts";
 import { readGrantMils } from "../api/ledger/ledger-pages.ts";
+import { creditPaymentIntent, paymentIdOf } from "../api/topups/credit-payment-intent.ts";
 import { creditCheckoutSession, openStripe, stripeErrorFields } from "../api/topups/stripe.ts";
 import type { PaymentOutcome } from "../api/topups/credit-payment.ts";
 import { parseId, parseText, parseWholeNumber } from "./argument-parsers.ts";

@@ -2,7 +2,6 @@ import type { Stripe } from "stripe";
 import type { Actor } from "../../shared/audit/audit.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
 import { type Failure, pauseUnanswered, recordFailure, recordNotCharged } from "../auto-topups/payment-failures.ts";
 import {
   beginPayment,
@@ -14,6 +13,7 @@ import {
 import { claimDeletions, recordDeletion } from "../auto-topups/stripe-deletions.ts";
 import { chargeCard, findCharge } from "./charge-card.ts";
 import { publishTopup } from "./credit-payment.ts";
+import { creditPaymentIntent } from "./credit-payment-intent.ts";
 import { beginCard, type CardHolder, saveCardOfSession } from "./save-card.ts";
 import { openStripe, stripeErrorFields } from "./stripe.ts";
 

@@ -1,11 +1,11 @@
 import type { Stripe } from "stripe";
 import { z } from "zod";
 import type { FailureReason } from "../auto-topups/auto-topup.ts";
-import { paymentIdOf, paymentMetadata } from "../auto-topups/credit-payment-intent.ts";
 import type { Failure } from "../auto-topups/payment-failures.ts";
 import type { ClaimedPayment } from "../auto-topups/payments.ts";
 import { dollars } from "../pages/format.ts";
 import { milsPerCent } from "./credit-payment.ts";
+import { paymentIdOf, paymentMetadata } from "./credit-payment-intent.ts";
 import { stripeErrorFields } from "./stripe.ts";
 
 /** The calls to Stripe for one payment of an automatic top-up, and what their answers mean. */

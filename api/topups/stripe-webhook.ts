@@ -4,7 +4,7 @@ import type { Context } from "../../shared/process/context.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { creditCheckoutSession } from "./stripe.ts";
 import { organizationOf, type PaymentOutcome, publishTopup } from "./credit-payment.ts";
-import { creditPaymentIntent } from "../auto-topups/credit-payment-intent.ts";
+import { creditPaymentIntent } from "./credit-payment-intent.ts";
 import { findAutomaticPayment, pauseDisputed } from "../auto-topups/payment-failures.ts";
 import { orPostgresUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";

@@ -5,7 +5,7 @@ import { CallerError } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
 import { beginSession, checkoutMetadata, openStripe, stripeErrorFields, stripeRetryAfterMs } from "./stripe.ts";
 import { milsPerCent, organizationOf } from "./credit-payment.ts";
-import { paymentIdOf } from "../auto-topups/credit-payment-intent.ts";
+import { paymentIdOf } from "./credit-payment-intent.ts";
 import type { PayersPayment } from "../auto-topups/payment-failures.ts";
 import { unavailable } from "../errors.ts";
 import { dollars } from "../pages/format.ts";

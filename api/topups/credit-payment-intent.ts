@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { idForm } from "../../shared/ids.ts";
 import type { Querying } from "../../shared/database/transaction.ts";
-import { crediting, milsPerCent, organizationOf, unixSeconds } from "../topups/credit-payment.ts";
-import { checkoutMetadata } from "../topups/stripe.ts";
+import { crediting, milsPerCent, organizationOf, unixSeconds } from "./credit-payment.ts";
+import { checkoutMetadata } from "./stripe.ts";
 
 /**
  * Credits PaymentIntents of automatic top-ups. The id of a PaymentIntent is the id of its grant, which the ledger accepts once.
