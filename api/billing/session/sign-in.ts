@@ -10,7 +10,7 @@ import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../tokens/tokens.ts";
 import { narrowPage } from "../frame/account-frame.ts";
-import { CountedWindow, type PageWindow, windowNameOf } from "./counted-window.ts";
+import { countRequest, type PageWindow, windowNameOf } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";
 import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
 import { redeemSignInCode, signInCodeMinutes } from "./sign-in-codes.ts";
@@ -33,15 +33,14 @@ export function handleSignIn(parts: {
   metrics: Pick<Metrics, "signIns">;
 }) {
   const { sessions, pageWindow, pages, redis, database, metrics } = parts;
-  const { ofNetwork, ofToken, ofOrganization } = signInWindows(redis);
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, response);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
       pages.send(request, response, { status, title: "Sign in", body: signInPage({ next, problem }) });
 
-    if ((await ofNetwork.take(networkOf(request.ip))) !== undefined) {
+    if ((await countRequest(redis, ofNetwork, networkOf(request.ip))) !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
-      response.setHeader("Retry-After", attemptsWindowSeconds);
+      response.setHeader("Retry-After", ofNetwork.windowSeconds);
       return sendForm(429, "Too many sign-in attempts from your network. Try again in a minute.");
     }
     const form = await readForm(request);
@@ -61,8 +60,8 @@ export function handleSignIn(parts: {
     // Limits the sessions of an organization in Redis, however many networks they come from.
     await pageWindow.take(caller);
     // A token beyond its own limit does not use up its organization's.
-    const overTokenMs = await ofToken.take(caller.tokenId);
-    const overMs = overTokenMs ?? (await ofOrganization.take(windowNameOf(caller)));
+    const overTokenMs = await countRequest(redis, ofToken, caller.tokenId);
+    const overMs = overTokenMs ?? (await countRequest(redis, ofOrganization, windowNameOf(caller)));
     if (overMs !== undefined) {
       metrics.signIns.inc({ outcome: "limited" });
       response.setHeader("Retry-After", Math.ceil(overMs / 1_000));
@@ -152,26 +151,13 @@ ${problem !== undefined && html`<p id="problem" class="notice warning" role="ale
 }
 
 const keyPrefix = "sign-ins:";
-const perNetworkMax = 10;
-const attemptsWindowSeconds = 60;
-const perTokenDailyMax = 200;
-/** An organization can have a hundred tokens, and create new ones. */
-const perOrganizationDailyMax = 1_000;
+/** Attempts, against guessed tokens. Successful ones count. */
+const ofNetwork = { keyPrefix, requestsMax: 10, windowSeconds: 60 };
 const daySeconds = 86_400;
-
-/**
- * Limits sign-in attempts per network, against guessed tokens. Limits sign-ins per token and per organization too, because the audit
- * trail keeps each for 90 days, with its sign-out. Successful attempts count.
- */
-function signInWindows(redis: Redis) {
-  const window = (requestsMax: number, windowSeconds: number) =>
-    new CountedWindow(redis, { keyPrefix, requestsMax, windowSeconds });
-  return {
-    ofNetwork: window(perNetworkMax, attemptsWindowSeconds),
-    ofToken: window(perTokenDailyMax, daySeconds),
-    ofOrganization: window(perOrganizationDailyMax, daySeconds),
-  };
-}
+/** Sign-ins, because the audit trail keeps each for 90 days, with its sign-out. */
+const ofToken = { keyPrefix, requestsMax: 200, windowSeconds: daySeconds };
+/** An organization can have a hundred tokens, and create new ones. */
+const ofOrganization = { keyPrefix, requestsMax: 1_000, windowSeconds: daySeconds };
 
 /**
  * The hash of an IPv4 address, or of the /64 network of an IPv6 address: a subscriber has all of it. A proxy may report neither.

@@ -25,7 +25,7 @@ import { excessesOf, readFamilyMember } from "../../tokens/token-family.ts";
 import type { AccountToken, IssuedToken, TokenTerms } from "../../tokens/tokens.ts";
 import { type AccountView, organizationField, statusNotice } from "../frame/account-frame.ts";
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
-import { CountedWindow } from "../session/counted-window.ts";
+import { countRequest } from "../session/counted-window.ts";
 import { dayLimitRequired, limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
 import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
 import { amount, count, dateOf, momentOf, searches } from "../../pages/format.ts";
@@ -87,7 +87,7 @@ export async function handleCreateForm(parts: TokenParts & { redis: Redis }, ask
 
 /** Counts a new token of an organization. @returns undefined within the limit, else for how many milliseconds there is none. */
 export const countNewToken = (redis: Redis, { organizationId }: Caller) =>
-  new CountedWindow(redis, newTokens).take(organizationId);
+  countRequest(redis, newTokens, organizationId);
 
 export const tooManyNewTokens = `An account can create at most ${newTokens.requestsMax} tokens a day. Try again tomorrow.`;
 
