@@ -5,8 +5,8 @@ import { drawEven, evenReport, measureEven } from "./even.ts";
 import { drawLatency } from "./latency-picture.ts";
 import { measureLatency } from "./latency.ts";
 import { type MemoryOptions, measureMemory } from "./memory.ts";
-import { capacityReport, compareResults, latencyReport, throughputReport } from "./report.ts";
-import { type Measured, readResults, resultsOf, writeResults } from "./results.ts";
+import { capacityReport, latencyReport, throughputReport } from "./report.ts";
+import type { Measured } from "./results.ts";
 import { withRun } from "./run.ts";
 import { measureThroughput } from "./throughput.ts";
 
@@ -15,8 +15,6 @@ export interface LoadOptions {
   /** The length of a round. */
   seconds: number;
   yardstick?: string;
-  /** The file to which to write the results. */
-  json?: string;
 }
 
 /** The output of a command: `print` for results, `say` for progress. */
@@ -28,9 +26,9 @@ export interface Output {
 }
 
 /** `throughput`: measures the cases and prints their tables. @throws if answers fail. */
-export async function throughput(options: LoadOptions & { only?: string[] }, output: Output): Promise<void> {
+export function throughput(options: LoadOptions & { only?: string[] }, output: Output): Promise<Measured[]> {
   const cases = chooseCases(options.only);
-  await measure(options, output, {
+  return measure(options, output, {
     measured: () => withRun(output, (run) => measureThroughput(run, { ...options, cases })),
     report: (measured) => `${throughputReport(measured)}\n${capacityReport(measured)}`,
   });
@@ -62,19 +60,14 @@ export async function memory(options: MemoryOptions, output: Output): Promise<vo
   output.print(await withRun(output, (run) => measureMemory(run, options)));
 }
 
-/** `compare`: a table of the changes between two files of results. @throws if one cannot be read. */
-export const compare = (before: string, after: string): string =>
-  compareResults(readResults(before), readResults(after));
-
 async function measure(
-  { seconds, json, yardstick }: LoadOptions,
+  { yardstick }: LoadOptions,
   { print }: Output,
   command: { measured: () => Promise<Measured[]>; report: (measured: readonly Measured[]) => string },
 ): Promise<Measured[]> {
   // First, so that a missing file fails before the long work.
   if (yardstick !== undefined) checkYardstick(yardstick);
   const measured = await command.measured();
-  if (json !== undefined) writeResults(json, resultsOf(measured, seconds));
   print(command.report(measured));
   return measured;
 }

@@ -6,7 +6,7 @@ import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
-import { compare, even, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
+import { even, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
 import type { MemoryOptions } from "./memory.ts";
 import { measurePages } from "./pages.ts";
 
@@ -19,8 +19,8 @@ const memorySearchesDefault = 200_000;
 const print = (text: string) => void process.stdout.write(text);
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
-const measure = (use: (output: Output) => Promise<void>) =>
-  interruptibly((interrupted) => use({ print, say, interrupted }));
+const measure = (use: (output: Output) => Promise<unknown>) =>
+  interruptibly(async (interrupted) => void (await use({ print, say, interrupted })));
 
 interface AnswersOptions {
   recordings?: string;
@@ -45,8 +45,7 @@ const loadCommand = (name: Command) =>
   name
     .option("--rounds <n>", "rounds of each measurement; figures are their medians", parseWholeNumber(1), roundsDefault)
     .option("--seconds <n>", "seconds of each round", parseWholeNumber(1), secondsDefault)
-    .option("--yardstick <dir>", "also measure the service in this folder: api.js, worker.js, seed.js, package.json")
-    .option("--json <file>", "write the results to this file");
+    .option("--yardstick <dir>", "also measure the service in this folder: api.js, worker.js, seed.js, package.json");
 
 const program = new Command("npm run bench --")
   .description("Measures the service and its parts, and prints tables. Progress goes to stderr.")
@@ -101,13 +100,6 @@ program
   .option("--seconds <n>", "seconds between two readings", parseWholeNumber(1), secondsDefault)
   .option("--container", "with the heap of the docker compose containers", false)
   .action((options: MemoryOptions) => measure((output) => memory(options, output)));
-
-program
-  .command("compare")
-  .description("compares the results of two runs, as ratios")
-  .argument("<before>", "a file that --json wrote")
-  .argument("<after>", "another such file")
-  .action((before: string, after: string) => print(compare(before, after)));
 
 program
   .command("history")

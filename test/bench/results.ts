@@ -1,74 +1,39 @@
-import { readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
-import { z } from "zod";
-import { contestantNames, processKinds } from "./contestants/contestant.ts";
-import { loadResultSchema } from "./load/load.ts";
+import type { ContestantName, ProcessKind } from "./contestants/contestant.ts";
+import type { LoadResult } from "./load/load.ts";
 
-const byProcess = z.partialRecord(z.enum(processKinds), z.number());
+type ByProcess = Partial<Record<ProcessKind, number>>;
 
 /** One measurement. Figures that the system or the server does not report are absent. "Per search" means per answer. */
-const roundSchema = loadResultSchema.omit({ failed: true, firstFailure: true }).extend({
+export interface Round extends Omit<LoadResult, "failed" | "firstFailure"> {
   /** CPU per search, of all processes of a kind together. */
-  cpuUs: byProcess,
+  cpuUs: ByProcess;
   /** Memory at the end, of all processes of a kind together. */
-  memoryBytes: byProcess,
-  redisCommands: z.number(),
-  redisReads: z.number(),
-  redisScriptUs: z.number(),
-  redisDataBytes: z.number(),
-  postgresStatements: z.number().optional(),
-});
-export type Round = z.infer<typeof roundSchema>;
-
-const idleSchema = z.object({
-  /** CPU per second, of all processes of a kind together. */
-  cpuUsPerSecond: byProcess,
-  redisReadsPerSecond: z.number(),
-  redisCommandsPerSecond: z.number(),
-});
-export type Idle = z.infer<typeof idleSchema>;
-
-const measuredSchema = z.object({
-  case: z.string(),
-  contestant: z.enum(contestantNames),
-  /** With a fixed arrival rate: the rate, and its share of the peak. */
-  ratePerSecond: z.number().optional(),
-  shareOfPeak: z.number().optional(),
-  /** The delay of a provider over HTTP, in measurements of latency. */
-  providerMs: z.number().optional(),
-  rounds: z.array(roundSchema).min(1),
-  /** What the processes took before the load, where that was measured. */
-  idle: idleSchema.optional(),
-});
-export type Measured = z.infer<typeof measuredSchema>;
-
-const resultsSchema = z.object({
-  format: z.literal(1),
-  at: z.iso.datetime(),
-  node: z.string(),
-  cores: z.int(),
-  seconds: z.number(),
-  measured: z.array(measuredSchema),
-});
-export type Results = z.infer<typeof resultsSchema>;
-
-/** The results of a run on this machine. @param seconds the length of a round. */
-export const resultsOf = (measured: Measured[], seconds: number): Results => ({
-  format: 1,
-  at: new Date().toISOString(),
-  node: process.version,
-  cores: availableParallelism(),
-  seconds,
-  measured,
-});
-
-export function writeResults(file: string, results: Results): void {
-  writeFileSync(file, `${JSON.stringify(results, undefined, 2)}\n`);
+  memoryBytes: ByProcess;
+  redisCommands: number;
+  redisReads: number;
+  redisScriptUs: number;
+  redisDataBytes: number;
+  postgresStatements?: number;
 }
 
-/** @throws if the file is missing or contains anything else. */
-export function readResults(file: string): Results {
-  return resultsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
+export interface Idle {
+  /** CPU per second, of all processes of a kind together. */
+  cpuUsPerSecond: ByProcess;
+  redisReadsPerSecond: number;
+  redisCommandsPerSecond: number;
+}
+
+export interface Measured {
+  case: string;
+  contestant: ContestantName;
+  /** With a fixed arrival rate: the rate, and its share of the peak. */
+  ratePerSecond?: number;
+  shareOfPeak?: number;
+  /** The delay of a provider over HTTP, in measurements of latency. */
+  providerMs?: number;
+  rounds: Round[];
+  /** What the processes took before the load, where that was measured. */
+  idle?: Idle;
 }
 
 /** The median; undefined of no numbers. */

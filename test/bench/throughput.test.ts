@@ -1,17 +1,11 @@
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { expect, test } from "vitest";
 import { memory, throughput } from "./load-commands.ts";
 import { canMeasureProcesses } from "./processes/measure-processes.ts";
-import { readResults } from "./results.ts";
 
-test("a case is measured beside bare BullMQ, as a table and as JSON, with every figure", async () => {
-  const folder = await GuardedFolder.create("serpmill-test-bench-");
-  onTestFinished(() => folder.remove());
-  const json = join(folder.path, "results.json");
+test("a case is measured beside bare BullMQ, with every figure", async () => {
   const [printed, said]: [string[], string[]] = [[], []];
-  await throughput(
-    { rounds: 1, seconds: 1, json, only: ["connections-16"] },
+  const [serpmill, bullmq] = await throughput(
+    { rounds: 1, seconds: 1, only: ["connections-16"] },
     {
       print: (text) => void printed.push(text),
       say: (line) => void said.push(line),
@@ -22,7 +16,6 @@ test("a case is measured beside bare BullMQ, as a table and as JSON, with every 
   expect(printed.join("")).toMatch(
     /^\| connections-16 +\| serpmill +\| [\d.]+ +\| [\d.]+–[\d.]+ +(\| [\d.]+ +){3}\| – +\|$/m,
   );
-  const [serpmill, bullmq] = readResults(json).measured;
   expect(serpmill).toMatchObject({ case: "connections-16", contestant: "serpmill" });
   expect(bullmq).toMatchObject({ case: "connections-16", contestant: "bullmq" });
   const [figures] = serpmill?.rounds ?? [];

@@ -1,11 +1,9 @@
 import type { Load, LoadResult } from "../load/load.ts";
 import type { RedisCounters } from "./durable-servers.ts";
 
-export const contestantNames = ["serpmill", "bullmq", "yardstick", "traced"] as const;
-export type ContestantName = (typeof contestantNames)[number];
+export type ContestantName = "serpmill" | "bullmq" | "yardstick" | "traced";
 
-export const processKinds = ["api", "worker", "redis", "postgres", "provider", "generator"] as const;
-export type ProcessKind = (typeof processKinds)[number];
+export type ProcessKind = "api" | "worker" | "redis" | "postgres" | "provider" | "generator";
 
 /** Whose tokens a load uses. `spending-limits` are a hundred organizations too, far from their limits. */
 export type Callers = "hundred" | "one" | "spending-limits" | "without-credit" | "limited" | "unknown";
