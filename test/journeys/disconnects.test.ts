@@ -3,10 +3,10 @@ import { Connection } from "../harness/clients/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
-import { Exposition, unpaidCalls } from "../harness/assertions/metrics.ts";
+import { Exposition, seesWorkers, unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
-import { type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /**
  * Callers that disconnect while their searches run, or cancel them in the playground: what they still occupy, what it may cost,
@@ -148,6 +148,25 @@ test("a search that was disconnected before its worker died is not asked again b
   await hasHolds(organization, { open: 0, heldMils: 0 });
   await service.until(async () => (await service.redis.llen(queueKeys.running)) === 0);
   expect(callsFor("dying")).toBe(1);
+});
+
+test("callers that wait for a provider that hangs, or disconnect meanwhile, are not refused once it answers again", async () => {
+  const organization = await service.organization({ terms: { unpaidCalls: 2 } });
+  const impatient = await service.startApi({ SEARCH_DEADLINE_MS: "4000" });
+  await service.until(() => seesWorkers(impatient));
+  const api = service.apis.indexOf(impatient);
+  stub.otherwise = hang;
+  const searches = Array.from({ length: 30 }, (_, at) => {
+    const signal = at % 2 === 0 ? AbortSignal.timeout(1_000) : undefined;
+    const body = { keyword: `unanswered ${at}`, depth: 100 };
+    return service.search(organization.token, body, { api, ...(signal && { signal }) }).catch(() => undefined);
+  });
+  await Promise.all(searches);
+  await service.rest();
+  expect(await unpaid()).toBe(0);
+  stub.otherwise = tenOrganic;
+  const refused = await service.search(organization.token, { keyword: "again" });
+  expect(refused.body.error?.details.reason).not.toBe("unpaid_calls");
 });
 
 /** Someone at a form of the playground. */

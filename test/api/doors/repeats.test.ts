@@ -176,16 +176,6 @@ test("a repeat within a minute has the key of the search that still runs", async
   await asking;
 });
 
-test("a repeat is free even if Redis has lost everything since", async () => {
-  const payer = await service.organization();
-  const first = await ask(payer, "lost");
-  await service.rest();
-  await service.redis.flushall();
-  const retry = await ask(payer, "lost");
-  expect(retry.headers.get("x-request-id")).toBe(first.headers.get("x-request-id"));
-  expect(await chargesOf(payer)).toBe(1);
-});
-
 test("the failures of a door begin at 0 in the metrics, so that an increase has the first ones", async () => {
   expect(await valueAt(0, 'http_request_duration_seconds_count{route="/searxng/search",status="503"}')).toBe(0);
 });

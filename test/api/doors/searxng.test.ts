@@ -49,11 +49,6 @@ test("the results are sorted by score, with every field that clients read, and a
   ]);
 });
 
-test("a search without results has empty lists", async () => {
-  const { status, body } = await ask({ q: "sandbox:empty" });
-  expect({ status, results: body.results, answers: body.answers }).toEqual({ status: 200, results: [], answers: [] });
-});
-
 test("an unknown token is challenged", async () => {
   const { status, headers } = await ask({ q: "tea" }, { "x-api-key": newToken() });
   expect([status, headers.get("www-authenticate")]).toEqual([401, expect.stringContaining("Bearer")]);
