@@ -119,10 +119,7 @@ test.each([
 const composeFile = z.object({
   services: z.record(
     z.string(),
-    z.object({
-      volumes: z.array(z.string()).default([]),
-      profiles: z.array(z.string()).optional(),
-    }),
+    z.object({ volumes: z.array(z.string()).default([]), profiles: z.array(z.string()).optional() }),
   ),
 });
 const providers = z.object({ providers: z.array(z.object({ options: z.object({ path: z.string() }) })) });

@@ -312,10 +312,7 @@ test("callers can get every error of the catalogue, and every status of the docu
   const operation = z.object({ responses: z.record(z.string(), z.unknown()) });
   const { paths } = z
     .object({
-      paths: z.object({
-        "/v1/serp/search": z.object({ post: operation }),
-        "/v1/usage": z.object({ get: operation }),
-      }),
+      paths: z.object({ "/v1/serp/search": z.object({ post: operation }), "/v1/usage": z.object({ get: operation }) }),
     })
     .parse(openApiDocument());
   const ascending = (statuses: Set<number>) => [...statuses].toSorted((one, other) => one - other).map(String);

@@ -44,11 +44,7 @@ const tool = (name: string, given: object) => currentMessage("tools/call", { nam
 const counted: { title: string; given?: Partial<Given>; send: (api: Api) => Promise<Response> }[] = [
   { title: "that are invalid", send: (api) => api.search(invalid) },
   { title: "for an engine that does not exist", send: (api) => api.search({ keyword: "a", engine: "bing" }) },
-  {
-    title: "without credit",
-    given: { error: new CallerError("out_of_credits") },
-    send: (api) => api.search(),
-  },
+  { title: "without credit", given: { error: new CallerError("out_of_credits") }, send: (api) => api.search() },
   {
     title: "beyond the rate window",
     given: {
@@ -146,11 +142,7 @@ const uncounted: typeof counted = [
     new CallerError("engine_error", { reason: "provider_unavailable" }),
     new CallerError("engine_timeout", { timeoutMs: 1 }),
     new CallerError("internal_error"),
-  ].map((error) => ({
-    title: `that fail with ${error.code}`,
-    given: { error },
-    send: (api: Api) => api.search(),
-  })),
+  ].map((error) => ({ title: `that fail with ${error.code}`, given: { error }, send: (api: Api) => api.search() })),
 ];
 
 test.each(uncounted)("requests $title are not counted", async ({ given = {}, send }) => {

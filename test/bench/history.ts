@@ -73,10 +73,7 @@ async function measureReads(database: Database, usual: string, refused: string):
 /** The charts that read more than the days of the ledger. */
 async function measureCharts(database: Database, organizationId: string): Promise<Row[]> {
   const [tokenId] = tokens;
-  const ofDays = {
-    days: await readLedgerDays(database, organizationId, { days }),
-    keptDays: days,
-  } as const;
+  const ofDays = { days: await readLedgerDays(database, organizationId, { days }), keptDays: days } as const;
   const views = [
     { name: `${days} days of latency`, view: { measure: "latency", range: "30d", tokenId: undefined } },
     { name: `${days} days of latency, one of two tokens`, view: { measure: "latency", range: "30d", tokenId } },

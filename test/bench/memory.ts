@@ -39,18 +39,9 @@ export async function measureMemory(run: Run, options: MemoryOptions): Promise<s
   const { searches, seconds, container: isContainer } = options;
   const { generator, shutdown } = run;
   const postgres = await openPostgres(shutdown);
-  const serpmill = await openSerpmill({
-    stage: { apis: 1, workers: 1, isContainer },
-    postgres,
-    generator,
-    shutdown,
-  });
+  const serpmill = await openSerpmill({ stage: { apis: 1, workers: 1, isContainer }, postgres, generator, shutdown });
   const bytesOf = (kind: "api" | "worker") => memoryBytesOf(serpmill.pids[kind] ?? []);
-  const read = (answered: number) => ({
-    searches: answered,
-    apiBytes: bytesOf("api"),
-    workerBytes: bytesOf("worker"),
-  });
+  const read = (answered: number) => ({ searches: answered, apiBytes: bytesOf("api"), workerBytes: bytesOf("worker") });
   await sleep(idleMs);
   const readings: Reading[] = [read(0)];
   let [answered, nextAt] = [0, searches * readingShare];

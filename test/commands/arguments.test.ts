@@ -62,10 +62,7 @@ test.each([
     args: ["plan", "set", "gold", ...terms, "--operations", "fly"],
     says: /expected a comma list of serp.search, usage.get/,
   },
-  {
-    args: ["ledger", "list", unknownId, "--kind", "gift"],
-    says: /Allowed choices are grant, charge, reversal/,
-  },
+  { args: ["ledger", "list", unknownId, "--kind", "gift"], says: /Allowed choices are grant, charge, reversal/ },
   ...["2026-13", "2026-3", "2026-03-01", "March"].map((month) => ({
     args: ["ledger", "export", "--month", month, "--out", "."],
     says: /expected a month/,

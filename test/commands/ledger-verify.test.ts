@@ -21,7 +21,8 @@ interface Damage {
   title: string;
   /** Run as the owner, with `$1` the organization and `$2` its search. */
   statements: string[];
-  subject: "organization" | "request";
+  /** Otherwise the violation names the request. */
+  subject?: "organization";
   /** Under an Idempotency-Key, the search that is paid for belongs to the key. */
   keyed?: true;
 }
@@ -44,6 +45,12 @@ const copies = "a balance in Redis equals Postgres' balance of that version";
 
 const balance = "update organizations set balance_mils = balance_mils";
 const entry = "insert into ledger_entries (organization_id, request_id, version, kind, amount_mils, balance_after_mils";
+
+/** The search is given back so much, and the balance follows. */
+const givenBack = (mils = 5) => [
+  `${entry}, reason) values ($1, $2, 3, 'reversal', ${mils}, ${95 + mils}, 'undelivered')`,
+  `${balance} + ${mils}, version = 3 where id = $1 and $2 <> ''`,
+];
 
 const damages: Damage[] = [
   {
@@ -73,46 +80,29 @@ const damages: Damage[] = [
       `${entry}) values ($1, $2, 3, 'charge', -5, 90)`,
       `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
     ],
-    subject: "request",
   },
   {
     rule: keyPaid,
     title: "a charge under a key that was given back all the same",
-    statements: [
-      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
-      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
-    ],
-    subject: "request",
+    statements: givenBack(),
     keyed: true,
   },
-  {
-    rule: reversals,
-    title: "a reversal of more than was charged",
-    statements: [
-      `${entry}, reason) values ($1, $2, 3, 'reversal', 50, 145, 'undelivered')`,
-      `${balance} + 50, version = 3 where id = $1 and $2 <> ''`,
-    ],
-    subject: "request",
-  },
+  { rule: reversals, title: "a reversal of more than was charged", statements: givenBack(50) },
   {
     rule: late,
     title: "a reversal that is said to be of another day",
     statements: [
-      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
-      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+      ...givenBack(),
       "insert into late_reversals (organization_id, version, charge_version, mils) select $1, 3, 2, 5 where $2 <> ''",
     ],
-    subject: "request",
   },
   {
     rule: late,
     title: "a reversal after midnight of a charge just before it, without a record of that",
     statements: [
       "update ledger_entries set created_at = date_trunc('day', now(), 'UTC') - interval '1 ms' where organization_id = $1 and $2 <> ''",
-      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
-      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
+      ...givenBack(),
     ],
-    subject: "request",
   },
   {
     rule: decidedOnce,
@@ -121,7 +111,6 @@ const damages: Damage[] = [
       "insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'swept')",
       "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)",
     ],
-    subject: "request",
   },
   {
     rule: refundsCounted,
@@ -144,17 +133,11 @@ const damages: Damage[] = [
     statements: [
       "insert into undelivered (organization_id, request_id, charged_at) values ($1, $2, now() - interval '11 minutes')",
     ],
-    subject: "request",
   },
   {
     rule: unconfirmed,
     title: "a right to give back what was given back before",
-    statements: [
-      `${entry}, reason) values ($1, $2, 3, 'reversal', 5, 100, 'undelivered')`,
-      `${balance} + 5, version = 3 where id = $1 and $2 <> ''`,
-      "insert into undelivered (organization_id, request_id) values ($1, $2)",
-    ],
-    subject: "request",
+    statements: [...givenBack(), "insert into undelivered (organization_id, request_id) values ($1, $2)"],
   },
   {
     rule: keyPaid,
@@ -163,7 +146,6 @@ const damages: Damage[] = [
       `insert into answers (slot, organization_id, key_hash, fingerprint, request_id, body, expires_at)
        values (answer_slot(now()), $1, 'hash', 'fingerprint', $2 || '0', '', now() + interval '1 hour')`,
     ],
-    subject: "request",
   },
 ];
 
@@ -253,7 +235,7 @@ test("each broken rule is reported with its subject, and no other organization o
     await withoutSafeguards(client);
     for (const { damage, organizationId, requestId } of searched) {
       for (const statement of damage.statements) await client.query(statement, [organizationId, requestId]);
-      const subject = damage.subject === "request" ? requestId : organizationId;
+      const subject = damage.subject === "organization" ? organizationId : requestId;
       planted.push({ rule: damage.rule, subject, title: damage.title });
     }
   });

@@ -47,12 +47,7 @@ test("a search that the log does not have is shown as it was decided, and one th
   const requestId = await refund(organizationId, "swept");
   const shown = await operator.try("search", "show", requestId);
   expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining("The search log has no row for it") });
-  expect(JSON.parse(shown.stdout)).toMatchObject({
-    outcome: "refunded",
-    reason: "swept",
-    keyword: null,
-    calls: [],
-  });
+  expect(JSON.parse(shown.stdout)).toMatchObject({ outcome: "refunded", reason: "swept", keyword: null, calls: [] });
   const off = await new Operator(service, { SEARCH_LOG_DAYS: "0" }).try("search", "show", requestId);
   expect(off).toMatchObject({ exitCode: 0, stderr: "SEARCH_LOG_DAYS is 0, so the search log is off.\n" });
   for (const unknown of [newId("req"), "req_7zzzzzzzzzzzzzzzzzzzzzzzzz"]) {

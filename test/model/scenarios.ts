@@ -8,13 +8,7 @@ export interface Scenario extends Omit<ModelConfig, "design"> {
   name: string;
 }
 
-const alone: Omit<Scenario, "name" | "faults"> = {
-  keyed: [false],
-  balance: 1,
-  warm: true,
-  takeOversMax: 1,
-  pages: 1,
-};
+const alone: Omit<Scenario, "name" | "faults"> = { keyed: [false], balance: 1, warm: true, takeOversMax: 1, pages: 1 };
 const keyedAlone = { ...alone, keyed: [true] };
 const two = { ...alone, keyed: [false, false] };
 const twoUnderAKey = { ...alone, keyed: [true, true] };
@@ -42,33 +36,17 @@ export const scenarios: Scenario[] = [
   { ...keyedAlone, name: "outages of Postgres, keyed", faults: everyOutage },
   { ...alone, name: "lost data", faults: everyMemory },
   { ...keyedAlone, name: "lost data, keyed", faults: everyMemory },
-  {
-    ...alone,
-    name: "a disconnect",
-    pages: 2,
-    faults: { disconnect: 1, message: 1, engineFailure: 1, workerCrash: 1 },
-  },
+  { ...alone, name: "a disconnect", pages: 2, faults: { disconnect: 1, message: 1, engineFailure: 1, workerCrash: 1 } },
   {
     ...alone,
     name: "a cancel, a slow reader",
     faults: { cancel: 1, slowReader: 1, disconnect: 1, message: 1, apiCrash: 1 },
   },
-  {
-    ...keyedAlone,
-    name: "a cancel under a key",
-    pages: 2,
-    faults: { keyedCancel: 2, message: 1, apiCrash: 1 },
-  },
+  { ...keyedAlone, name: "a cancel under a key", pages: 2, faults: { keyedCancel: 2, message: 1, apiCrash: 1 } },
   { ...keyedAlone, name: "a cancel under a key, a worker dies", faults: { keyedCancel: 1, workerCrash: 1, flush: 1 } },
   { ...twoUnderAKey, name: "a cancelled search, a repeat", faults: { keyedCancel: 1 } },
   { ...alone, name: "a frozen API", faults: { apiPause: 1, disconnect: 1, message: 1, workerStall: 1, apiCrash: 1 } },
-  {
-    ...alone,
-    name: "credits arrive late",
-    balance: 0,
-    warm: false,
-    faults: { topUp: 2, message: 1, flush: 1 },
-  },
+  { ...alone, name: "credits arrive late", balance: 0, warm: false, faults: { topUp: 2, message: 1, flush: 1 } },
   { ...two, name: "two for the last credit", faults: {} },
   { ...two, name: "two for the last credit, cold", warm: false, faults: {} },
   { ...two, name: "two with credit, cold", balance: 2, warm: false, faults: {} },

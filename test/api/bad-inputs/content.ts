@@ -75,11 +75,7 @@ const contents: Row[] = [
   ...['{"a":', '{"keyword":"a",}', '{"keyword":NaN}', '{"keyword":"a"}//', "{'keyword':'a'}", '{"keyword":"a"}{}'].map(
     (body) => ({ title: `the body ${body}`, body, reason: "body_not_json" }),
   ),
-  {
-    title: "a byte that is not UTF-8",
-    body: Buffer.from('{"keyword":"\xff"}', "latin1"),
-    reason: "body_not_utf8",
-  },
+  { title: "a byte that is not UTF-8", body: Buffer.from('{"keyword":"\xff"}', "latin1"), reason: "body_not_utf8" },
   {
     title: "a surrogate half in UTF-8",
     body: Buffer.from('{"keyword":"\xed\xa0\x80"}', "latin1"),
@@ -97,11 +93,7 @@ const shapes = [
   ...['"x"', "null", "1", "[]", '[{"keyword":"a"}]'].map((body) => ({ title: body, body, path: "" })),
   { title: "2,500 nested arrays", body: `{"keyword":${deep}}`, path: "keyword" },
   { title: "__proto__", body: '{"keyword":"a","__proto__":{"isAdmin":true}}', path: "__proto__" },
-  {
-    title: "constructor",
-    body: '{"keyword":"a","constructor":{"prototype":{"isAdmin":true}}}',
-    path: "constructor",
-  },
+  { title: "constructor", body: '{"keyword":"a","constructor":{"prototype":{"isAdmin":true}}}', path: "constructor" },
 ];
 
 test.each(shapes)("$title is not a search, and the error names the path", async ({ body, path }) => {
@@ -112,11 +104,7 @@ test.each(shapes)("$title is not a search, and the error names the path", async 
 
 const oversized = [
   { title: "declared", framing: "Content-Length: 100000000", begin: "" },
-  {
-    title: "sent in chunks",
-    framing: "Transfer-Encoding: chunked",
-    begin: `fffff\r\n${"a".repeat(20_000)}`,
-  },
+  { title: "sent in chunks", framing: "Transfer-Encoding: chunked", begin: `fffff\r\n${"a".repeat(20_000)}` },
 ];
 
 test.each(oversized)(

@@ -50,15 +50,8 @@ const otherWays: Row[] = [
   { title: "two spaces", headers: (token) => [`Authorization: Bearer  ${token}`] },
   { title: "a tab between scheme and token", headers: (token) => [`Authorization: Bearer\t${token}`] },
   { title: "two tokens in one header", headers: (token) => [`Authorization: Bearer ${token} ${token}`] },
-  {
-    title: "two credentials in one header",
-    headers: (token) => [`Authorization: Bearer ${token}, Bearer ${token}`],
-  },
-  {
-    title: "a token in the query string",
-    headers: () => [],
-    path: (token) => `/v1/serp/search?access_token=${token}`,
-  },
+  { title: "two credentials in one header", headers: (token) => [`Authorization: Bearer ${token}, Bearer ${token}`] },
+  { title: "a token in the query string", headers: () => [], path: (token) => `/v1/serp/search?access_token=${token}` },
   {
     title: "a token in the body",
     headers: () => [],

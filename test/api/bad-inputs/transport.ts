@@ -24,11 +24,7 @@ interface Row {
 
 const malformed: Row[] = [
   { title: "HTTP/9.9", bytes: () => head("GET /v1/usage HTTP/9.9", "Host: a"), reason: "malformed_http" },
-  {
-    title: "an HTTP/2 preface on HTTP/1",
-    bytes: () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    reason: "malformed_http",
-  },
+  { title: "an HTTP/2 preface on HTTP/1", bytes: () => "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", reason: "malformed_http" },
   {
     title: "Content-Length together with Transfer-Encoding",
     bytes: () => `${search("Content-Length: 15", "Transfer-Encoding: chunked")}f\r\n${body}\r\n0\r\n\r\n`,
@@ -60,27 +56,15 @@ const malformed: Row[] = [
     ["a space before a colon", () => usage("Host: a", "X-Spaced : one")] as const,
     ["NUL in a header", () => usage("Host: a", "X-Null: a\0b")] as const,
   ].map(([title, bytes]) => ({ title, bytes, reason: "malformed_http" })),
-  {
-    title: "a TLS hello",
-    bytes: () => Buffer.from("16030100750100007103035f", "hex"),
-    reason: "malformed_http",
-  },
+  { title: "a TLS hello", bytes: () => Buffer.from("16030100750100007103035f", "hex"), reason: "malformed_http" },
   { title: "random bytes", bytes: () => Buffer.from("00ff13370a0d", "hex"), reason: "malformed_http" },
-  {
-    title: "the unknown method FOO",
-    bytes: () => head("FOO / HTTP/1.1", "Host: a"),
-    reason: "malformed_http",
-  },
+  { title: "the unknown method FOO", bytes: () => head("FOO / HTTP/1.1", "Host: a"), reason: "malformed_http" },
 ];
 
 const unsafe: Row[] = [
   { title: "no Host", bytes: () => usage(), reason: "one_host_header_expected" },
   { title: "two Hosts", bytes: () => usage("Host: a", "Host: b"), reason: "one_host_header_expected" },
-  {
-    title: "HTTP/1.0 without a Host",
-    bytes: () => head("GET /v1/usage HTTP/1.0"),
-    reason: "one_host_header_expected",
-  },
+  { title: "HTTP/1.0 without a Host", bytes: () => head("GET /v1/usage HTTP/1.0"), reason: "one_host_header_expected" },
   ...["xchunked", "gzip, chunked"].map((coding) => ({
     title: `the Transfer-Encoding ${coding}`,
     bytes: () => `${search(`Transfer-Encoding: ${coding}`)}f\r\n${body}\r\n0\r\n\r\n`,

@@ -58,11 +58,7 @@ test("each day or hour has the median and the 95th percentile of its searches, o
     periods: [{ measured: 0 }, second, { measured: 0 }],
     whole: { measured: 0, medianMs: null, p95Ms: null },
   });
-  const hours = await readLedgerDays(opened.database, organizationId, {
-    from: "2026-03-03",
-    days: 2,
-    unit: "hour",
-  });
+  const hours = await readLedgerDays(opened.database, organizationId, { from: "2026-03-03", days: 2, unit: "hour" });
   expect(await readDurations(opened.database, organizationId, { days: hours, tokenId: undefined })).toMatchObject({
     periods: [
       { day: "2026-03-03T00:00Z", measured: 1, medianMs: 7 },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
-import { environmentFor, SupervisedProcess } from "../../harness/processes/supervised-process.ts";
+import { SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { openProvider, type ProviderStub } from "../../faults/random/provider.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
@@ -63,8 +63,7 @@ async function openStack(stores: Stores, shutdown: Shutdown): Promise<FailoverSt
   const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis: stores.redis } });
   shutdown.register("service", () => service.stop());
   const start = (kind: "api" | "worker", number: number) => {
-    const { DATABASE_URL: databaseUrl = "", REDIS_URL: redisUrl = "", ...login } = stores.settings(kind);
-    const environment = environmentFor({ databaseUrl, redisUrl }, { ...login, ...settingsOf(provider) });
+    const environment = { ...service.environment, ...stores.settings(kind), ...settingsOf(provider) };
     const process = new SupervisedProcess({ kind, number, environment });
     process.restartsOnExit = true;
     shutdown.register(process.name, () => process.close());

@@ -3,7 +3,6 @@ import { storeBalance } from "../../../shared/credits/stored-balances.ts";
 import { readCredit } from "../../../shared/credits/ledger.ts";
 import { changeLimits } from "../../../api/organizations/limits.ts";
 import { startRedis } from "../../../local/redis.ts";
-import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
@@ -35,10 +34,7 @@ export class IsolatedStack {
     this.service = service;
     this.deadlineMs = deadlineMs;
     this.#stub = stub;
-    const environment = environmentFor(
-      { databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url },
-      { ...stub.settings, SEARCH_DEADLINE_MS: String(deadlineMs) },
-    );
+    const environment = { ...service.environment, ...stub.settings, SEARCH_DEADLINE_MS: String(deadlineMs) };
     this.apis = [new CrashableProcess("api", 0, environment), new CrashableProcess("api", 1, environment)];
     this.workers = [new CrashableProcess("worker", 0, environment), new CrashableProcess("worker", 1, environment)];
     stub.otherwise = (request, response) =>

@@ -56,11 +56,7 @@ export async function runCrashPoints(options: {
 
 /** Runs one case after the other in one stack. It opens a new stack if the deadline differs or a case failed. */
 async function runAll(
-  options: {
-    next: () => Case | undefined;
-    open: (deadlineMs: number) => Promise<IsolatedStack>;
-    lateMsMax: number;
-  },
+  options: { next: () => Case | undefined; open: (deadlineMs: number) => Promise<IsolatedStack>; lateMsMax: number },
   report: (one: Case, row: Row) => void,
 ): Promise<void> {
   let stack: IsolatedStack | undefined;

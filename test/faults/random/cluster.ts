@@ -5,7 +5,6 @@ import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { headerScopes, type Scope } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
-import { environmentFor } from "../../harness/processes/supervised-process.ts";
 import { priceMils } from "../audit/evidence.ts";
 import { ClusterProcess } from "./cluster-process.ts";
 import { Corrections } from "./corrections.ts";
@@ -86,13 +85,13 @@ export class Cluster {
     const processUrl = processUrlOf(servers.postgres.url);
     const database = { url: servers.postgres.url, drop: async () => undefined };
     const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis: servers.redis } });
-    const urls = { databaseUrl: processUrl, redisUrl: servers.redis.url };
-    const environment = environmentFor(urls, {
+    const environment = {
+      ...service.environment,
       NODE_OPTIONS: clockJump,
       SEARCH_DEADLINE_MS: String(deadlineMs),
       SERP_PROVIDERS: "serper",
       SERPER_API_KEY: "stub",
-    });
+    };
     const open = (kind: "api" | "worker", number: number) => {
       const outside = kind === "api" ? "http://127.0.0.1:1" : provider.url; // The API's port is known once it listens.
       const addresses = { postgres: processUrl, redis: servers.redis.url, outside };

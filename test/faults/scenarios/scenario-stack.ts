@@ -1,6 +1,6 @@
 import { startRedis } from "../../../local/redis.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
-import { environmentFor, SupervisedProcess } from "../../harness/processes/supervised-process.ts";
+import { SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
 import { type SerperStub, startSerperStub, delayed } from "../../harness/stubs/serper-stub.ts";
@@ -42,10 +42,7 @@ export class ScenarioStack {
     this.service = service;
     this.provider = provider;
     this.say = say;
-    const environment = environmentFor(
-      { databaseUrl: service.processDatabaseUrl, redisUrl: service.redisServer.url },
-      { ...provider.settings, ...options.settings },
-    );
+    const environment = { ...service.environment, ...provider.settings, ...options.settings };
     const processes = (kind: "api" | "worker", count: number) =>
       Array.from({ length: count }, (_, number) => new SupervisedProcess({ kind, number, environment }));
     this.apis = processes("api", options.apis);

@@ -33,10 +33,7 @@ export const serpapiOmissions: readonly Omission[] = [
   },
   { path: "related_questions.type", reason: "the answer type" },
   { path: "organic_results.must_include.link", reason: "a Google page" },
-  {
-    path: "organic_results.redirect_link",
-    reason: "a Google redirect to the adjacent link; used if there is none",
-  },
+  { path: "organic_results.redirect_link", reason: "a Google redirect to the adjacent link; used if there is none" },
   { path: "**.cached_link", reason: "a Google page about the result, not displayed" },
   { path: "**.related_pages_link", reason: "a Google page about the result, not displayed" },
   { path: "**.related_link", reason: "a Google page about the result, not displayed" },

@@ -17,7 +17,7 @@ import { seesWorkers } from "../assertions/metrics.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
-import { environmentFor } from "./supervised-process.ts";
+import { usualSettings } from "./supervised-process.ts";
 import { openPatiently } from "../servers/open-database.ts";
 import { freshDatabase, freshRedis } from "../servers/servers.ts";
 import { eventually } from "../assertions/eventually.ts";
@@ -63,7 +63,8 @@ export class Service {
   redisServer: LocalServer;
   readonly apis: Api[] = [];
   readonly workers: Worker[] = [];
-  readonly #environment: Record<string, string>;
+  /** The settings of a process of this service. */
+  readonly environment: Record<string, string>;
   readonly #shutdown: Shutdown;
   readonly #drop: () => Promise<void>;
   #latestAnswer: unknown;
@@ -84,7 +85,7 @@ export class Service {
     this.redis.on("error", () => undefined); // Tests kill the server on purpose.
     const { processDatabaseUrl: url } = this;
     this.database = openPatiently({ url, sizeMax: 3, log, shutdown: this.#shutdown });
-    this.#environment = environmentFor({ databaseUrl: url, redisUrl: parts.redisServer.url }, parts.environment);
+    this.environment = { ...usualSettings, DATABASE_URL: url, REDIS_URL: this.redisServer.url, ...parts.environment };
   }
 
   /** Opens servers, or uses the given ones, and starts the processes. Resolves when every process is ready. */
@@ -110,7 +111,7 @@ export class Service {
 
   /** `checkout`: a folder with another release. */
   async startApi(environment: Record<string, string> = {}, checkout?: string): Promise<Api> {
-    const api = new RunningProcess("api/main.ts", { ...this.#environment, ...environment }, { checkout });
+    const api = new RunningProcess("api/main.ts", { ...this.environment, ...environment }, { checkout });
     const url = `http://127.0.0.1:${String((await api.line("listening")).port)}`;
     const opsUrl = `http://127.0.0.1:${String((await api.line("ops port open")).port)}`;
     const started = Object.assign(api, { url, opsUrl });
@@ -119,7 +120,7 @@ export class Service {
   }
 
   async startWorker(environment: Record<string, string> = {}, checkout?: string): Promise<Worker> {
-    const worker = new RunningProcess("worker/main.ts", { ...this.#environment, ...environment }, { checkout });
+    const worker = new RunningProcess("worker/main.ts", { ...this.environment, ...environment }, { checkout });
     const opsUrl = `http://127.0.0.1:${String((await worker.line("ops port open")).port)}`;
     const started = Object.assign(worker, { opsUrl });
     this.workers.push(started);

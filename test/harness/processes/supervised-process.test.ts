@@ -1,10 +1,9 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { environmentFor, SupervisedProcess } from "./supervised-process.ts";
+import { SupervisedProcess, usualSettings } from "./supervised-process.ts";
 
 test("an error in the log, output to stderr and an end that was not requested are defects of a process", async () => {
-  const servers = { databaseUrl: "postgres://127.0.0.1:1/none", redisUrl: "" };
-  const environment = environmentFor(servers, { NODE_DEBUG: "timer" });
+  const environment = { ...usualSettings, DATABASE_URL: "postgres://127.0.0.1:1/none", NODE_DEBUG: "timer" };
   const broken = new SupervisedProcess({ kind: "worker", number: 1, environment });
   broken.start();
   if (broken.run) await once(broken.run.child, "close");

@@ -23,19 +23,8 @@ export interface SupervisedProcessOptions {
   expectedStderr?: RegExp;
 }
 
-/** The settings of an API or a worker that uses these servers, on ports that the system chooses. */
-export const environmentFor = (
-  servers: { databaseUrl: string; redisUrl: string },
-  settings: Record<string, string> = {},
-): Record<string, string> => ({
-  DATABASE_URL: servers.databaseUrl,
-  REDIS_URL: servers.redisUrl,
-  SERP_PROVIDERS: "sandbox",
-  API_PORT: "0",
-  API_OPS_PORT: "0",
-  WORKER_OPS_PORT: "0",
-  ...settings,
-});
+/** Settings of an API and a worker that search the sandbox, on ports that the system chooses. */
+export const usualSettings = { SERP_PROVIDERS: "sandbox", API_PORT: "0", API_OPS_PORT: "0", WORKER_OPS_PORT: "0" };
 
 /**
  * One API or worker under supervision, as an orchestrator runs it: one run after the other, each a separate process.

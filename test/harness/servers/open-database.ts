@@ -7,11 +7,10 @@ import { freshDatabase } from "./servers.ts";
 const log = openLog({ name: "test", level: "silent" });
 
 /** A new migrated database and a pool to it, for tests that start no process. */
-export async function openFreshDatabase({ sizeMax = 10, timeZone = "UTC" } = {}): Promise<{
-  database: Database;
-  url: string;
-  close: () => Promise<void>;
-}> {
+export async function openFreshDatabase({
+  sizeMax = 10,
+  timeZone = "UTC",
+} = {}): Promise<{ database: Database; url: string; close: () => Promise<void> }> {
   const shutdown = new Shutdown();
   const { url, drop } = await freshDatabase();
   const database = openPatiently({ url: inTimeZone(processUrlOf(url), timeZone), sizeMax, log, shutdown });

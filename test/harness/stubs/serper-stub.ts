@@ -4,12 +4,7 @@ import { listen } from "./listen.ts";
 
 const hugeBytes = 11 * 1024 * 1024;
 
-export type SeenRequest = {
-  method: string;
-  path: string;
-  key: string | undefined;
-  body: Record<string, unknown>;
-};
+export type SeenRequest = { method: string; path: string; key: string | undefined; body: Record<string, unknown> };
 /** The stub's reaction to one request. */
 export type Reply = (request: SeenRequest, response: ServerResponse) => void;
 

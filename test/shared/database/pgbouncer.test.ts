@@ -27,15 +27,9 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     await pooler.stop();
   });
 
-  const environment = (settings: Record<string, string>) => ({
-    DATABASE_URL: pooler.url,
-    REDIS_URL: service.redisServer.url,
-    SERP_PROVIDERS: "sandbox",
-    API_PORT: "0",
-    API_OPS_PORT: "0",
-    WORKER_OPS_PORT: "0",
-    ...settings,
-  });
+  const environment = (settings: Record<string, string>) => {
+    return { ...service.environment, DATABASE_URL: pooler.url, ...settings };
+  };
   const refusalOf = async (settings: Record<string, string>) => {
     const { exitCode, stdout } = await run("worker/main.ts", [], environment(settings));
     // Other lines may follow it, if Postgres could not be reached at first.

@@ -23,12 +23,7 @@ afterAll(() => service.stop());
 
 function start(kind: string, settings: Record<string, string> = {}): RunningProcess {
   return new RunningProcess(kind === "api" ? "api/main.ts" : "worker/main.ts", {
-    DATABASE_URL: service.processDatabaseUrl,
-    REDIS_URL: service.redisServer.url,
-    SERP_PROVIDERS: "sandbox",
-    API_PORT: "0",
-    API_OPS_PORT: "0",
-    WORKER_OPS_PORT: "0",
+    ...service.environment,
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}`,
     ...settings,
   });

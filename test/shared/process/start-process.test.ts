@@ -3,17 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RunningProcess } from "../../harness/processes/process.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Service } from "../../harness/processes/service.ts";
+import { usualSettings } from "../../harness/processes/supervised-process.ts";
 
 const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
 
-const environment = (settings: Record<string, string>) => ({
-  ...urls,
-  SERP_PROVIDERS: "sandbox",
-  API_PORT: "0",
-  API_OPS_PORT: "0",
-  WORKER_OPS_PORT: "0",
-  ...settings,
-});
+const environment = (settings: Record<string, string>) => ({ ...usualSettings, ...urls, ...settings });
 
 const wrong = { SEARCH_DEADLINE_MS: "canary", SERP_PROVIDERS: "" };
 const whatIsWrong = [

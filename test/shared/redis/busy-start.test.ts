@@ -8,7 +8,7 @@ import { startRedis } from "../../../local/redis.ts";
 import { awaitSingleRedis } from "../../../shared/redis/connect.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { RunningProcess } from "../../harness/processes/process.ts";
-import { environmentFor } from "../../harness/processes/supervised-process.ts";
+import { usualSettings } from "../../harness/processes/supervised-process.ts";
 import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 
@@ -74,7 +74,7 @@ test("a start that meets BUSY behind a ready connection waits until Redis takes 
 
 test("started while Redis is busy, a process waits, and starts once the script has ended", async () => {
   await whileBusy(async (end) => {
-    const environment = environmentFor({ databaseUrl: processUrlOf(database.url), redisUrl: server.url });
+    const environment = { ...usualSettings, DATABASE_URL: processUrlOf(database.url), REDIS_URL: server.url };
     const started = new RunningProcess("worker/main.ts", environment);
     try {
       await started.line("still waiting for Redis");

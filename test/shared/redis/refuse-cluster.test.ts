@@ -9,6 +9,7 @@ import { run } from "../../harness/processes/run.ts";
 import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
 import { addRedisUsers } from "../../harness/servers/redis-users.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
+import { usualSettings } from "../../harness/processes/supervised-process.ts";
 
 /** A Redis Cluster of one node that has all slots, so that nothing but its mode is wrong. */
 
@@ -35,14 +36,8 @@ test.each([
 ] as const)(
   "%s %j refuses a Redis Cluster with one sentence that says what to use, and exits with 1",
   async (program, args) => {
-    const ended = await run(program, args, {
-      DATABASE_URL: processUrlOf(database.url),
-      SERP_PROVIDERS: "sandbox",
-      REDIS_URL: program.startsWith("worker") ? urls.worker : urls.api,
-      API_PORT: "0",
-      API_OPS_PORT: "0",
-      WORKER_OPS_PORT: "0",
-    });
+    const REDIS_URL = program.startsWith("worker") ? urls.worker : urls.api;
+    const ended = await run(program, args, { ...usualSettings, DATABASE_URL: processUrlOf(database.url), REDIS_URL });
     const isService = !program.startsWith("commands/");
     expect(ended).toMatchObject({ exitCode: 1, [isService ? "stderr" : "stdout"]: "" });
     // The last line need not be the latest: at the end of a process, it is written beside a write that is under way.

@@ -143,12 +143,7 @@ const dataforseo: ContractCase = {
     ],
   }),
   empty: dataForSeoAnswer({ status_code: 40_102, status_message: "No Search Results.", result: null }),
-  account: {
-    path: "/v3/appendix/user_data",
-    answer: userData(12.3401),
-    spent: userData(-0.5),
-    balance: "12.34 USD",
-  },
+  account: { path: "/v3/appendix/user_data", answer: userData(12.3401), spent: userData(-0.5), balance: "12.34 USD" },
   wrongKey: [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }],
 };
 

@@ -155,10 +155,7 @@ export const ledgerChoice = fc.oneof(
       mils: fc.constantFrom(-20, -6, -5, -3, 4, 10),
     }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({ limit: fc.nat(2), of: fc.nat(1), dayMils: limitMils, monthMils: limitMils }),
-  },
+  { weight: 2, arbitrary: fc.record({ limit: fc.nat(2), of: fc.nat(1), dayMils: limitMils, monthMils: limitMils }) },
 );
 type LedgerChoice = typeof ledgerChoice extends fc.Arbitrary<infer Wish> ? Wish : never;
 

@@ -62,13 +62,7 @@ export async function checkMoneyModel(options: MoneyModelOptions): Promise<{ run
     async (commands) => {
       if (performance.now() > endAtMs) return;
       made += 1;
-      const real: Real = {
-        database,
-        redis,
-        saved: new Map(),
-        postgres: undefined,
-        met: count,
-      };
+      const real: Real = { database, redis, saved: new Map(), postgres: undefined, met: count };
       await redis.del(holdIndexKey); // What a broken run has left.
       const today = utcDay();
       const model = newModel(await createParticipants(database));

@@ -68,13 +68,7 @@ export const admission = steps(
     const predicted = admitInModel(redisModel, search, { ...given, hasStoredAnswer, limits });
     noteLimits(model, organizationId, isDeepStrictEqual(limits, payerLimitsOf(model.postgres, search)));
     const budget = given.late ? 0 : budgetMs;
-    const request = {
-      ...search,
-      limits,
-      budgetMs: budget,
-      openMax: given.shed ? 0 : undefined,
-      hasStoredAnswer,
-    };
+    const request = { ...search, limits, budgetMs: budget, openMax: given.shed ? 0 : undefined, hasStoredAnswer };
     const { window, ...answer } = await admit(real.redis, request);
     model.history.push(`admit ${requestId}: ${answer.outcome}`);
     real.met(`admit: ${answer.outcome}`);

@@ -39,12 +39,7 @@ const stub = await listen((request, response) => {
 // The deadline belongs to the API that admits a search. The second API is for the one search that has to time out.
 const timingOut = 1;
 const service = await Service.start({ apis: 0, workers: 0 });
-const settings = {
-  SERP_PROVIDERS: "serpapi",
-  SERPAPI_API_KEY: key,
-  SERPAPI_BASE_URL: stub.url,
-  LOG_LEVEL: "trace",
-};
+const settings = { SERP_PROVIDERS: "serpapi", SERPAPI_API_KEY: key, SERPAPI_BASE_URL: stub.url, LOG_LEVEL: "trace" };
 const apis = [await service.startApi(settings), await service.startApi({ ...settings, SEARCH_DEADLINE_MS: "5000" })];
 const worker = await service.startWorker(settings);
 for (const api of apis) await service.until(async () => (await Exposition.of(api)).value("workers_reporting") === 1);
