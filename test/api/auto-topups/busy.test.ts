@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, expect, test } from "vitest";
-import { endPauses, payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { disconnect, StripeStub } from "../../harness/stubs/stripe-stub.ts";
@@ -57,7 +57,6 @@ async function openPayments(): Promise<number> {
 
 test("an open payment that is due is looked at while new payments wait for Stripe", async () => {
   const payer = await payerWithCard(service, stub);
-  const { organizationId } = payer;
   stub.chargeFaults.push(disconnect);
   await payer.switchOn();
   const lost = "Stripe did not say whether a card was charged";
@@ -66,8 +65,8 @@ test("an open payment that is due is looked at while new payments wait for Strip
   stub.chargeFaults.push(...many.map(() => (response: ServerResponse) => void waiting.push(response)));
   await switchMany(true);
   await service.until(async () => waiting.length >= 9);
-  await endPauses(service, organizationId);
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await payer.endPauses();
+  await payer.untilCredited();
   expect(payer.chargedAtStripe()).toEqual([10]);
   expect(waiting.filter(({ destroyed }) => destroyed)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { forgetSignIns, PageVisitor } from "../../harness/clients/page-visitor.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import { payerWithCard, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
+import { payerWithCard } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { eventOf, disconnect } from "../../harness/stubs/stripe-stub.ts";
@@ -35,7 +35,7 @@ test("a payer sees the saved card by brand and last digits, and nothing is on be
     cancel_url: `${url}/billing/payments?done=card_cancelled`,
   });
   await payer.switchOn({ threshold: "$7.5" });
-  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  await payer.untilCredited();
   await payer.send("/off");
   expect(await payer.page()).toContain('value="7.50"');
   expect(payer.chargedAtStripe()).toEqual([10]);
@@ -122,7 +122,7 @@ test("a payer whose customer is gone at Stripe saves a card under a new one, whi
   const { session } = await payer.enterCard({ last4: "1117" });
   expect(await payer.page()).toContain("···· 1117");
   await payer.switchOn();
-  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  await payer.untilCredited();
   expect(stub.cards.paid.at(-1)).toMatchObject({ customer: session.customer });
 });
 

@@ -1,14 +1,7 @@
 import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { newId } from "../../../shared/ids.ts";
-import {
-  countTopups,
-  endPauses,
-  payerWithCard,
-  payerWithWebhook,
-  paymentsOf,
-  topupsOf,
-} from "../../harness/fixtures/auto-topup-payer.ts";
+import { countTopups, payerWithCard, payerWithWebhook, paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { acknowledged, countOutcomes, sendEvent } from "../../harness/clients/topups.ts";
@@ -47,7 +40,7 @@ test("a declined card is tried four times with growing pauses, and the page says
     expect(waiting).not.toContain("Paused");
     expect(waiting).toMatch(/The payment of \$10\.000 on .* failed, and nothing was charged\./);
     expect(waiting).toContain("Your card has insufficient funds.");
-    await endPauses(service, organizationId);
+    await payer.endPauses();
   }
   await untilFailed(organizationId, 4);
   expect(hours).toEqual([1, 6, 24]);
@@ -67,11 +60,11 @@ test("a declined card is tried four times with growing pauses, and the page says
   expect(page).toContain("Your card has insufficient funds.");
 
   // However long it stays paused, nothing more is tried: another payer's payment comes and goes meanwhile.
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   const other = await payerWithCard(service, stub);
   await other.switchOn();
-  await service.until(async () => (await topupsOf(service, other.organizationId)).length === 1);
-  expect(await paymentsOf(service, organizationId)).toHaveLength(4);
+  await other.untilCredited();
+  expect(await payer.payments()).toHaveLength(4);
 
   const entries = await readAudit(service.database, { organizationId, limit: 100 });
   const failed = entries.filter(({ actorKind }) => actorKind === "service");
@@ -82,7 +75,7 @@ test("a declined card is tried four times with growing pauses, and the page says
 
   // Another card ends the pause.
   await payer.enterCard({ brand: "mastercard", last4: "4444" });
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await payer.untilCredited();
   expect(payer.chargedAtStripe()).toEqual([10]);
   await payer.close();
 });
@@ -91,12 +84,12 @@ test("an event of a payment that was credited before ends no pause after decline
   const payer = await payerWithCard(service, stub);
   const { organizationId } = payer;
   await payer.switchOn();
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await payer.untilCredited();
   const declined = { code: "card_declined", decline_code: "insufficient_funds" };
   stub.cards.bank.push(declined, declined);
   await payer.switchOn({ threshold: "50" });
   await untilFailed(organizationId, 1);
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   await untilFailed(organizationId, 2);
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
   expect(await sendEvent(service, eventOf({ ...intent }, "payment_intent.succeeded"))).toMatchObject(acknowledged);
@@ -112,7 +105,7 @@ test.each([
   await payer.switchOn();
   await service.until(async () => (await payer.page()).includes("Paused since"));
   expect(await payer.page()).toContain(says);
-  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed" }]);
+  expect(await payer.payments()).toMatchObject([{ state: "failed" }]);
 });
 
 test("a bank that wants the payer to confirm is asked again later, and the page says what helps", async () => {
@@ -126,7 +119,7 @@ test("a bank that wants the payer to confirm is asked again later, and the page 
   expect(await payer.page()).toContain("cannot charge this card automatically");
   // What failed leaves its room below the ceiling.
   await payer.switchOn({ ceiling: "10" });
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+  await payer.untilCredited();
 });
 
 test("a payer who switches on again and again has the card declined ten times a day at most", async () => {
@@ -145,7 +138,7 @@ test("a payer who switches on again and again has the card declined ten times a 
   await untilFailed(organizationId, 10);
   await payer.switchOn({ threshold: "20" });
   await service.until(async () => (await hoursToNext(organizationId)) === 1);
-  expect(await paymentsOf(service, organizationId)).toHaveLength(10);
+  expect(await payer.payments()).toHaveLength(10);
   expect(stub.cards.bank).toEqual([]);
 });
 
@@ -163,14 +156,14 @@ test("a request that Stripe refuses pauses automatic top-ups at once, and counts
   stub.chargeFaults.push(refusal(400, "invalid_request_error", "This account cannot charge cards."));
   await payer.switchOn();
   await service.until(async () => (await payer.page()).includes("Paused since"));
-  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "refused" }]);
+  expect(await payer.payments()).toMatchObject([{ state: "failed", failure: "refused" }]);
   await service.until(async () => (await countTopups(service, "refused")) === 1);
   expect(await countTopups(service, "declined")).toBe(declined);
 });
 
 /** The payer's first payment, and Stripe's event of its dispute. */
-async function disputedPayment({ organizationId, customer }: { organizationId: string; customer: string }) {
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+async function disputedPayment({ customer, untilCredited }: Awaited<ReturnType<typeof payerWithCard>>) {
+  await untilCredited();
   const intent = stub.cards.paid.find((made) => made.customer === customer);
   return eventOf({ id: "dp_1", charge: intent?.latest_charge, payment_intent: intent?.id }, "charge.dispute.created");
 }
@@ -203,10 +196,10 @@ test("a dispute of an automatic top-up pauses them, with an entry in the audit t
   expect(logged).toMatchObject({ organizationId, isPaused: true, charge: expect.stringMatching(/^ch_/) });
 
   // Another payer's payment comes and goes meanwhile.
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   const other = await payerWithCard(service, stub);
   await other.switchOn();
-  await service.until(async () => (await topupsOf(service, other.organizationId)).length === 1);
+  await other.untilCredited();
   expect(payer.chargedAtStripe()).toEqual([10]);
   await payer.close();
 });

@@ -2,13 +2,7 @@ import { expect, test } from "vitest";
 import { readAudit } from "../../../shared/audit/audit.ts";
 import { correctCredit } from "../../../shared/credits/ledger.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
-import {
-  countTopups,
-  endPauses,
-  payerWithCard,
-  paymentsOf,
-  topupsOf,
-} from "../../harness/fixtures/auto-topup-payer.ts";
+import { countTopups, payerWithCard, paymentsOf, topupsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf } from "../../harness/stubs/stripe-stub.ts";
 
@@ -100,15 +94,15 @@ test("a month has at most the ceiling, and a raised ceiling gives room at once",
   };
   /** Waits for the payment of so many in all, and has the next one be due. */
   const untilPaid = async (count: number) => {
-    await service.until(async () => (await topupsOf(service, organizationId)).length === count);
-    await endPauses(service, organizationId);
+    await service.until(async () => (await payer.topups()).length === count);
+    await payer.endPauses();
   };
   await payer.switchOn({ threshold: "90", ceiling: "25" });
   for (const count of [1, 2]) await untilPaid(count);
   await service.until(async () => (await state()).waits);
-  expect(await topupsOf(service, organizationId)).toEqual([10_000, 10_000]);
+  expect(await payer.topups()).toEqual([10_000, 10_000]);
   expect(await payer.page()).toContain("would exceed your monthly limit.");
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   await service.until(async () => (await state()).waits);
   await payer.switchOn({ threshold: "90", ceiling: "30" });
   await untilPaid(3);
@@ -119,27 +113,26 @@ test("a month has at most the ceiling, and a raised ceiling gives room at once",
 test("Stripe's event of a payment that was credited adds nothing, however often it comes", async () => {
   const payer = await payerWithCard(service, stub);
   await payer.switchOn();
-  await service.until(async () => (await topupsOf(service, payer.organizationId)).length === 1);
+  await payer.untilCredited();
   const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
   const event = eventOf({ ...intent }, "payment_intent.succeeded");
   for (let count = 0; count < 3; count += 1) expect(await sendEvent(service, event)).toMatchObject(acknowledged);
-  expect(await topupsOf(service, payer.organizationId)).toEqual([10_000]);
+  expect(await payer.topups()).toEqual([10_000]);
 });
 
 test("while the bank has not decided, the payment stays open; Stripe's event credits it, and the next look ends there", async () => {
   const payer = await payerWithCard(service, stub);
   stub.cards.bank.push("processing");
   await payer.switchOn();
-  const { organizationId } = payer;
   await service.until(async () => (await countTopups(service, "unanswered")) > 0);
   const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
   if (!intent) throw new Error("no payment");
-  expect(await topupsOf(service, organizationId)).toEqual([]);
+  expect(await payer.topups()).toEqual([]);
   const event = eventOf({ ...stub.cards.settle(intent) }, "payment_intent.succeeded");
   expect(await sendEvent(service, event)).toMatchObject(acknowledged);
-  expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid", intent: intent.id }]);
-  await endPauses(service, organizationId);
-  expect(await topupsOf(service, organizationId)).toEqual([10_000]);
+  expect(await payer.payments()).toMatchObject([{ state: "paid", intent: intent.id }]);
+  await payer.endPauses();
+  expect(await payer.topups()).toEqual([10_000]);
 });
 
 test("the payment of a Checkout Session is credited with its session, and not again with its own event", async () => {

@@ -1,12 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { beforeEach, expect, test } from "vitest";
-import {
-  endPauses,
-  paymentsOf,
-  payerWithCard,
-  payerWithWebhook,
-  topupsOf,
-} from "../../harness/fixtures/auto-topup-payer.ts";
+import { payerWithCard, payerWithWebhook } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { disconnect, refusal } from "../../harness/stubs/stripe-stub.ts";
 
@@ -33,58 +27,54 @@ async function pausesOf(organizationId: string): Promise<[number, number] | []> 
 const untilUnanswered = (organizationId: string, attempts: number) =>
   service.until(async () => (await pausesOf(organizationId))[0] === attempts);
 
-async function retryUntilCredited(organizationId: string): Promise<void> {
-  await endPauses(service, organizationId);
-  await service.until(async () => (await topupsOf(service, organizationId)).length === 1);
+type Payer = Awaited<ReturnType<typeof payerWithCard>>;
+
+async function retryUntilCredited(payer: Payer): Promise<void> {
+  await payer.endPauses();
+  await payer.untilCredited();
+}
+
+/** A payer who has switched on, and got no answer to the first attempt: Stripe is away, or its one reply was lost. */
+async function unansweredPayer({ away = false, declined }: { away?: boolean; declined?: string } = {}): Promise<Payer> {
+  const payer = await payerWithCard(service, stub);
+  if (away) stub.away = disconnect;
+  else stub.chargeFaults.push(disconnect);
+  if (declined !== undefined) stub.cards.bank.push({ code: declined });
+  await payer.switchOn();
+  await untilUnanswered(payer.organizationId, 1);
+  return payer;
 }
 
 test("after a lost reply the next attempt finds the payment at Stripe and credits it, without another charge", async () => {
-  const payer = await payerWithCard(service, stub);
-  const { organizationId } = payer;
-  stub.chargeFaults.push(disconnect);
-  await payer.switchOn();
-  await untilUnanswered(organizationId, 1);
-  const [{ id }] = await paymentsOf(service, organizationId);
-  expect(await topupsOf(service, organizationId)).toEqual([]);
-  await retryUntilCredited(organizationId);
+  const payer = await unansweredPayer();
+  const [{ id }] = await payer.payments();
+  expect(await payer.topups()).toEqual([]);
+  await retryUntilCredited(payer);
   expect([callsFor(id), payer.chargedAtStripe()]).toEqual([1, [10]]);
 });
 
 test("a decline whose reply was lost is found, too", async () => {
-  const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(disconnect);
-  stub.cards.bank.push({ code: "expired_card" });
-  await payer.switchOn();
-  await untilUnanswered(payer.organizationId, 1);
-  await endPauses(service, payer.organizationId);
+  const payer = await unansweredPayer({ declined: "expired_card" });
+  await payer.endPauses();
   await service.until(async () => (await payer.page()).includes("Your card has expired."));
-  expect(await paymentsOf(service, payer.organizationId)).toMatchObject([{ state: "failed", failure: "expired_card" }]);
+  expect(await payer.payments()).toMatchObject([{ state: "failed", failure: "expired_card" }]);
 });
 
 test.each(["expired_card", "insufficient_funds"])(
   "a decline that is found after the payer saved another card neither pauses nor delays its payments (%s)",
   async (code) => {
-    const payer = await payerWithCard(service, stub);
-    const { organizationId } = payer;
-    stub.chargeFaults.push(disconnect);
-    stub.cards.bank.push({ code });
-    await payer.switchOn();
-    await untilUnanswered(organizationId, 1);
+    const payer = await unansweredPayer({ declined: code });
     await payer.enterCard({ last4: "4444" });
-    await retryUntilCredited(organizationId);
-    expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: code }, { state: "paid" }]);
+    await retryUntilCredited(payer);
+    expect(await payer.payments()).toMatchObject([{ failure: code }, { state: "paid" }]);
   },
 );
 
 test("a decline that is found after the payer switched off is no pause", async () => {
-  const payer = await payerWithCard(service, stub);
+  const payer = await unansweredPayer({ declined: "expired_card" });
   const { organizationId } = payer;
-  stub.chargeFaults.push(disconnect);
-  stub.cards.bank.push({ code: "expired_card" });
-  await payer.switchOn();
-  await untilUnanswered(organizationId, 1);
   await payer.send("/off");
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   const declines = () =>
     service.apis
       .flatMap(({ lines }) => lines)
@@ -104,12 +94,12 @@ test.each([
   stub.away = away;
   await payer.switchOn();
   await untilUnanswered(organizationId, 1);
-  await endPauses(service, organizationId);
+  await payer.endPauses();
   await untilUnanswered(organizationId, 2);
   stub.away = undefined;
-  await retryUntilCredited(organizationId);
+  await retryUntilCredited(payer);
   expect(payer.chargedAtStripe()).toEqual([10]);
-  expect(await paymentsOf(service, organizationId)).toMatchObject([{ state: "paid" }]);
+  expect(await payer.payments()).toMatchObject([{ state: "paid" }]);
 });
 
 test("a Stripe that stays away pauses automatic top-ups after seven attempts; what it knows later is believed", async () => {
@@ -122,49 +112,40 @@ test("a Stripe that stays away pauses automatic top-ups after seven attempts; wh
   });
   await payer.switchOn();
   await untilUnanswered(organizationId, 1);
-  await endPauses(service, organizationId, { attempts: 6 });
+  await payer.endPauses({ attempts: 6 });
   await untilUnanswered(organizationId, 7);
   expect(await pausesOf(organizationId)).toEqual([7, 6 * 60]);
   expect(await payer.event()).toMatchObject({ data: { reason: "payments_unavailable" } });
   expect(await payer.page()).toContain("Stripe did not answer for hours.");
   expect(payer.chargedAtStripe()).toEqual([10]);
   stub.away = undefined;
-  await retryUntilCredited(organizationId);
+  await retryUntilCredited(payer);
   expect(payer.chargedAtStripe()).toEqual([10]);
   expect(await payer.page()).toContain("Paused since");
   await payer.close();
 });
 
 test("a payment that had all its attempts gives way to a new one, soon after the payer switches on again", async () => {
-  const payer = await payerWithCard(service, stub);
+  const payer = await unansweredPayer({ away: true });
   const { organizationId } = payer;
-  stub.away = disconnect;
-  await payer.switchOn();
-  await untilUnanswered(organizationId, 1);
-  await endPauses(service, organizationId, { attempts: 6 });
+  await payer.endPauses({ attempts: 6 });
   await untilUnanswered(organizationId, 7);
   await service.until(async () => (await payer.page()).includes("Paused since"));
   stub.away = undefined;
   await payer.switchOn();
   expect(await pausesOf(organizationId)).toEqual([7, 2]);
-  await retryUntilCredited(organizationId);
-  expect(await paymentsOf(service, organizationId)).toMatchObject([
-    { state: "failed", failure: "cancelled" },
-    { state: "paid" },
-  ]);
+  await retryUntilCredited(payer);
+  expect(await payer.payments()).toMatchObject([{ state: "failed", failure: "cancelled" }, { state: "paid" }]);
   expect(payer.chargedAtStripe()).toEqual([10]);
   expect(await payer.page()).not.toContain("Paused since");
 });
 
 test("a payer who switches on during the last attempt waits two minutes for the next one, and is not paused again", async () => {
-  const payer = await payerWithCard(service, stub);
+  const payer = await unansweredPayer({ away: true });
   const { organizationId } = payer;
-  stub.away = disconnect;
-  await payer.switchOn();
-  await untilUnanswered(organizationId, 1);
   const held = Promise.withResolvers<ServerResponse>();
   stub.away = held.resolve;
-  await endPauses(service, organizationId, { attempts: 6 });
+  await payer.endPauses({ attempts: 6 });
   const response = await held.promise;
   await payer.switchOn();
   stub.away = disconnect;
@@ -181,38 +162,28 @@ test("a payer who switches on during the last attempt waits two minutes for the 
 });
 
 test.each(["off", "card/remove"])("a payer who switches off meanwhile (%s) is not charged", async (action) => {
-  const payer = await payerWithCard(service, stub);
-  const { organizationId } = payer;
-  stub.away = disconnect;
-  await payer.switchOn();
-  await untilUnanswered(organizationId, 1);
+  const payer = await unansweredPayer({ away: true });
   expect((await payer.send(`/${action}`)).status).toBe(303);
   stub.away = undefined;
-  await endPauses(service, organizationId);
-  await service.until(async () => (await paymentsOf(service, organizationId))[0].state === "failed");
-  expect(await paymentsOf(service, organizationId)).toMatchObject([{ failure: "cancelled" }]);
-  expect([payer.chargedAtStripe(), await topupsOf(service, organizationId)]).toEqual([[], []]);
+  await payer.endPauses();
+  await service.until(async () => (await payer.payments())[0].state === "failed");
+  expect(await payer.payments()).toMatchObject([{ failure: "cancelled" }]);
+  expect([payer.chargedAtStripe(), await payer.topups()]).toEqual([[], []]);
 });
 
 test("a payment that was made before the payer switched off is credited", async () => {
-  const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(disconnect);
-  await payer.switchOn();
-  await untilUnanswered(payer.organizationId, 1);
+  const payer = await unansweredPayer();
   await payer.send("/card/remove");
-  await retryUntilCredited(payer.organizationId);
+  await retryUntilCredited(payer);
   expect(await payer.page()).toContain("Save a card");
 });
 
 test("a payment that the operator refunded before it was credited is not credited", async () => {
-  const payer = await payerWithCard(service, stub);
-  stub.chargeFaults.push(disconnect);
-  await payer.switchOn();
-  await untilUnanswered(payer.organizationId, 1);
+  const payer = await unansweredPayer();
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
   stub.cards.refunded.add(intent?.id ?? "");
   await payer.send("/off");
-  await endPauses(service, payer.organizationId);
-  await service.until(async () => (await paymentsOf(service, payer.organizationId))[0].state === "failed");
-  expect(await topupsOf(service, payer.organizationId)).toEqual([]);
+  await payer.endPauses();
+  await service.until(async () => (await payer.payments())[0].state === "failed");
+  expect(await payer.topups()).toEqual([]);
 });

@@ -1,10 +1,22 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { ConfigError } from "../../../shared/config.ts";
+import type { EngineAnswer, GoogleEngine } from "../../../worker/engine/google-engine.ts";
 import type { Provider } from "../../../worker/providers/provider.ts";
-import type { EngineAnswer } from "../../../worker/engine/google-engine.ts";
+import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
 import { openSerper } from "../../../worker/providers/serper/serper.ts";
-import { googleOver } from "../../harness/processes/google-engine.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
-import { reply, type SerperStub, startSerperStub } from "../../harness/stubs/serper-stub.ts";
+import { googleOver, openGoogle } from "../../harness/processes/google-engine.ts";
+import {
+  hang,
+  raw,
+  refusal,
+  type Reply,
+  reply,
+  type SerperStub,
+  startSerperStub,
+  tenOrganic,
+} from "../../harness/stubs/serper-stub.ts";
 
 const deadlineMs = 20_000;
 const key = "secret-key-of-a-test";
@@ -18,9 +30,8 @@ beforeEach(async () => {
 });
 afterEach(() => stub.close());
 
-function searchSerper(fields: object = {}, remainingMs = deadlineMs): Promise<EngineAnswer> {
-  return googleOver(serper).search(query(fields), remainingMs);
-}
+const searchSerper = (fields: object = {}, remainingMs = deadlineMs) =>
+  googleOver(serper).search(query(fields), remainingMs);
 
 function resultsOf(answer: EngineAnswer) {
   if (!answer.ok) throw new Error(`The search failed: ${answer.code} ${JSON.stringify(answer.details)}.`);
@@ -124,4 +135,148 @@ describe("a search over HTTP", () => {
 test("after the deadline no provider is called", async () => {
   expect(await searchSerper({}, -1)).toMatchObject({ code: "engine_timeout" });
   expect(stub.requests).toEqual([]);
+});
+
+const searchAt = (fields: object, ...providers: Provider[]) =>
+  googleOver(...providers).search(query(fields), deadlineMs);
+
+test.each<[string, Reply]>([
+  ["an empty account", refusal(400, "Not enough credits")],
+  ["a forbidden query", refusal(400, "Query pattern not allowed for free accounts.")],
+  ["a page of HTML", raw(200, "<html>")],
+  ["a server error", refusal(500, "Oops")],
+])("after %s at the first provider the second one answers", async (_, failing) => {
+  stub.otherwise = failing;
+  const answer = await googleOver(serper, openSandbox()).search(query(), deadlineMs);
+  expect(answer.ok && answer.results.length).toBeGreaterThan(10);
+  expect(answer.trace.provider).toBe("sandbox");
+});
+
+test("the calls that may run at once are those of all providers, without one whose circuit is open", async () => {
+  const failing = { ...serper, concurrentCallsMax: 7 };
+  const google = googleOver(failing, { ...openSandbox(), concurrentCallsMax: 3 });
+  expect(google.callsMax()).toBe(10);
+  stub.otherwise = refusal(400, "Not enough credits");
+  while (google.callsMax() > 3) await google.search(query(), deadlineMs);
+  expect(google.callsMax()).toBe(3);
+});
+
+test("the cost of a failed call is recorded for the provider that charged it", async () => {
+  const billed: Provider = { ...serper, read: () => ({ failure: "blocked", costMicroUsd: 2_000 }) };
+  const { trace } = await googleOver(billed, openSandbox()).search(query(), deadlineMs);
+  expect(trace).toMatchObject({
+    provider: "sandbox",
+    costMicroUsd: 2_000,
+    calls: [
+      { provider: "serper", costMicroUsd: 2_000 },
+      { provider: "sandbox", costMicroUsd: 0 },
+    ],
+  });
+});
+
+test("when the last provider times out, the search does", async () => {
+  const google = googleOver(serper, { ...openSandbox(), callTimeoutMs: 50 });
+  stub.otherwise = refusal(403, "Unauthorized.");
+  expect(await google.search(query({ keyword: "sandbox:timeout" }), deadlineMs)).toMatchObject({
+    code: "engine_timeout",
+  });
+});
+
+test("a query that every provider forbids is rejected; one failure of another kind makes it an engine error", async () => {
+  stub.otherwise = refusal(400, "Query pattern not allowed for free accounts.");
+  expect(await searchAt({ keyword: '"pump"' }, serper)).toMatchObject({
+    ok: false,
+    code: "query_rejected",
+    details: { reason: "refused_by_provider", field: "keyword" },
+  });
+  const both = googleOver(openSandbox(), serper);
+  expect(await both.search(query({ keyword: "sandbox:error" }), deadlineMs)).toMatchObject({
+    code: "engine_error",
+    details: { reason: "provider_unavailable" },
+  });
+});
+
+test("a provider that cannot honour the whole query is not called", async () => {
+  const answer = await googleOver(serper, openSandbox()).search(query({ device: "mobile" }), deadlineMs);
+  expect(answer.trace).toMatchObject({ provider: "sandbox", calls: [{ provider: "sandbox" }] });
+  expect(stub.requests).toEqual([]);
+});
+
+test("a query that no provider can honour is rejected with the field, and costs nothing", async () => {
+  const countryOnly = { ...openSandbox(), can: { mobile: true, city: false } };
+  expect(await searchAt({ device: "mobile" }, serper)).toMatchObject({
+    code: "query_rejected",
+    details: { reason: "unsupported", field: "device" },
+    trace: { calls: [], costMicroUsd: 0 },
+  });
+  const lyon = { location: "Lyon, France" };
+  expect(await searchAt(lyon, countryOnly)).toMatchObject({ details: { field: "location" } });
+  expect(await searchAt({ ...lyon, device: "mobile" }, countryOnly, serper)).toMatchObject({
+    details: { field: "device" },
+  });
+  const germanOnly = { ...openSandbox(), can: { mobile: true, city: true, language: (code: string) => code === "de" } };
+  expect(await searchAt(lyon, countryOnly, germanOnly)).toMatchObject({ details: { field: "location" } });
+});
+
+test("providers are tried in the order of SERP_PROVIDERS, and a missing setting stops the start", async () => {
+  const settings = { SERP_PROVIDERS: "serper,sandbox", SERPER_BASE_URL: stub.url };
+  expect(() => openGoogle(settings)).toThrow(ConfigError);
+  stub.otherwise = refusal(403, "Unauthorized.");
+  const google = openGoogle({ ...settings, SERPER_API_KEY: key });
+  onTestFinished(() => google.close());
+  const { trace } = await google.search(query(), deadlineMs);
+  expect(trace.calls.map(({ provider }) => provider)).toEqual(["serper", "sandbox"]);
+});
+
+describe("a provider whose circuit is open", () => {
+  const failing = refusal(403, "Unauthorized.");
+  const calledBy = async (google: GoogleEngine): Promise<string[]> => {
+    const { trace } = await google.search(query(), deadlineMs);
+    return trace.calls.map(({ provider, outcome }) => `${provider}: ${outcome}`);
+  };
+
+  test("is skipped, and costs later searches nothing", async () => {
+    stub.otherwise = failing;
+    const google = googleOver(serper, openSandbox());
+    for (let search = 0; search < 5; search += 1) {
+      expect(await calledBy(google)).toEqual(["serper: account_refused", "sandbox: ok"]);
+    }
+    expect(await calledBy(google)).toEqual(["sandbox: ok"]);
+  });
+
+  test("is called although it is open if there is no other", async () => {
+    stub.otherwise = failing;
+    const google = googleOver(serper);
+    for (let search = 0; search < 8; search += 1) await calledBy(google);
+    stub.otherwise = tenOrganic;
+    expect(await calledBy(google)).toEqual(["serper: ok"]);
+  });
+
+  test("is called last if all others fail", async () => {
+    stub.otherwise = failing;
+    const refusing: Provider = { ...openSandbox(), read: () => ({ failure: "query_refused" }) };
+    const google = googleOver(serper, refusing);
+    for (let search = 0; search < 5; search += 1) await calledBy(google);
+    stub.otherwise = tenOrganic;
+    expect(await calledBy(google)).toEqual(["sandbox: query_refused", "serper: ok"]);
+  });
+});
+
+test("a saturated provider is skipped for the next one that is ready", async () => {
+  const google = googleOver({ ...serper, concurrentCallsMax: 1 }, openSandbox());
+  const answer = stub.hold();
+  const first = google.search(query(), deadlineMs);
+  await eventually(async () => stub.requests.length === 1);
+  expect(await google.search(query(), deadlineMs)).toMatchObject({ trace: { provider: "sandbox" } });
+  answer();
+  expect(await first).toMatchObject({ trace: { provider: "serper" } });
+});
+
+test("with SERP_HEDGE_AFTER_MS the next provider is called as well when the first one is slow", async () => {
+  stub.otherwise = hang;
+  const google = openGoogle({ SERP_HEDGE_AFTER_MS: "1" }, { providers: [serper, openSandbox()] });
+  onTestFinished(() => google.close());
+  const answer = await google.search(query(), deadlineMs);
+  expect(answer).toMatchObject({ ok: true, trace: { provider: "sandbox" } });
+  expect(answer.trace.calls.map(({ outcome }) => outcome).toSorted()).toEqual(["lost_hedge", "ok"]);
 });

@@ -87,15 +87,6 @@ describe("one provider after the other", () => {
     expect(second.attempts).toEqual([]);
   });
 
-  test("the next one is tried after a failure", async () => {
-    const [first, second] = twoFakes();
-    const { ended } = search([first, second]);
-    first.answer(unavailable);
-    await second.hasStarted();
-    second.answer(pagesOf("second"));
-    expect(await ended).toEqual({ titles: ["second"], from: "second" });
-  });
-
   test("when all fail, the failures are returned in order", async () => {
     const [first, second] = twoFakes();
     const { ended, trace } = search([first, second]);
@@ -168,37 +159,30 @@ describe("one provider after the other", () => {
 describe("a hedge", () => {
   const hedgeAfterMs = 2;
 
-  test("starts at the next provider when the first one is slow, and its answer counts if it is faster", async () => {
+  /** A search whose hedge has started at the second provider. */
+  async function hedged() {
     const [first, second] = twoFakes();
     const { ended } = search([first, second], { hedgeAfterMs });
     await second.hasStarted();
-    second.answer(pagesOf("second"));
-    expect(await ended).toEqual({ titles: ["second"], from: "second" });
-    expect(first.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "lost_hedge" });
-  });
+    return { first, second, ended };
+  }
 
   test("is cancelled when the first provider answers after all, which is not held against the hedge's provider", async () => {
-    const [first, second] = twoFakes();
-    const { ended } = search([first, second], { hedgeAfterMs });
-    await second.hasStarted();
+    const { first, second, ended } = await hedged();
     first.answer(pagesOf("first"));
     expect(await ended).toEqual({ titles: ["first"], from: "first" });
     expect(second.attempts[0]?.attempt.cancellation.signal.reason).toEqual({ failure: "hedge_cancelled" });
   });
 
   test("that fails leaves the search to the provider that was slow", async () => {
-    const [first, second] = twoFakes();
-    const { ended } = search([first, second], { hedgeAfterMs });
-    await second.hasStarted();
+    const { first, second, ended } = await hedged();
     second.answer(blocked);
     first.answer(pagesOf("first"));
     expect(await ended).toEqual({ titles: ["first"], from: "first" });
   });
 
   test("that wins and fails later makes failover try the cancelled provider again", async () => {
-    const [first, second] = twoFakes();
-    const { ended } = search([first, second], { hedgeAfterMs });
-    await second.hasStarted();
+    const { first, second, ended } = await hedged();
     second.attempts[0]?.sendFirstPage();
     second.attempts[0]?.end(blocked);
     await first.hasStarted(2);
