@@ -53,6 +53,9 @@ form?.addEventListener("submit", (event) => {
   // The search of this form runs already.
   if (ticks !== undefined) return event.preventDefault();
   sent = new URLSearchParams(new FormData(form));
+  // Browsers keep neither the fields of this page nor the page of an answer: the way back leads to the fields in the address.
+  const fields = [...sent].filter(([name, value]) => value !== "" && name !== "organization" && name !== "key");
+  history.replaceState({}, "", `/playground?${new URLSearchParams(fields)}`);
   const startedMs = performance.now();
   showWaiting(true, "Searching…");
   ticks = setInterval(() => {

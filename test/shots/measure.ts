@@ -42,10 +42,11 @@ export async function measureState(
   const { origin } = new URL(state.url);
   return withState(viewer, state, look, {
     prepare: async (page) => {
-      page.on("request", (request) => {
-        // The page before a submitted form belongs to another state.
-        if (request.isNavigationRequest()) requests.length = 0;
-        requests.push(request);
+      page.on("request", (request) => requests.push(request));
+      // The page before a submitted form belongs to another state, up to the response: it may still ask for its icon.
+      page.on("response", (response) => {
+        const request = response.request();
+        if (request.isNavigationRequest()) requests.splice(0, Infinity, request);
       });
       page.on("pageerror", ({ message }) => complaints.push(message));
       page.on("console", (message) => {

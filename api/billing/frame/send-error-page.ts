@@ -20,8 +20,13 @@ export const wantsErrorPage = ({ path, method, headers }: Request, { code }: Cal
 const reloadAfterSecondsMin = 5;
 
 /** Where a person goes on. The session of a token that may only search opens no other page than the first two. */
-function wayOn({ path }: Request) {
-  if (path.startsWith("/playground")) return { path: "/playground", label: "Go to the playground" };
+function wayOn({ path, headers }: Request) {
+  if (path.startsWith("/playground")) {
+    // The script of the playground keeps the fields of its form in the address, which may come from anywhere.
+    const from = URL.parse(headers.referer ?? "");
+    const fields = from?.pathname === "/playground" ? from.search : "";
+    return { path: `/playground${fields}`, label: "Go to the playground" };
+  }
   if (path.startsWith("/billing/searches")) return { path: "/billing/searches", label: "Go to your searches" };
   return { path: "/billing", label: "Go to your account" };
 }

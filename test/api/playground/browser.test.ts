@@ -143,6 +143,43 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await context.close();
   });
 
+  test("the back button leads to the fields of the form, after an answer and after the session has ended", async () => {
+    const { token } = await service.organization();
+    const origin = service.apis[0]?.url ?? "";
+    const { page, context } = await visitor(browser, [origin]);
+    await signInAt(page, service, `${origin}/playground`, token);
+    const keyword = page.getByLabel("Keyword");
+    const fieldsAre = async (typed: string) => {
+      expect(await keyword.inputValue()).toBe(typed);
+      expect(await page.getByLabel("Country or place").inputValue()).toBe("Berlin, Germany");
+      expect(await page.getByLabel("organic", { exact: true }).isChecked()).toBe(true);
+    };
+    await page.getByText("English · 10 results · Full").click();
+    await page.getByLabel("organic", { exact: true }).check();
+    await page.getByLabel("Country or place").fill("Berlin, Germany");
+    for (const typed of ["tea & cake", "coffee"]) {
+      await keyword.fill(typed);
+      await keyword.press("Enter");
+      await page.locator("#answer .organic", { hasText: typed }).first().waitFor();
+    }
+    await page.goBack();
+    await fieldsAre("coffee");
+    await page.goBack();
+    await fieldsAre("tea & cake");
+
+    await context.clearCookies();
+    await keyword.fill("cocoa");
+    await keyword.press("Enter");
+    await page.getByRole("heading", { name: "You are signed out" }).waitFor();
+    await page.getByRole("link", { name: "Go to the playground" }).click();
+    await forgetSignIns(service);
+    await page.getByLabel("Token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await keyword.waitFor();
+    await fieldsAre("cocoa");
+    await context.close();
+  });
+
   test("while a search runs the page says so and for how long, a second press and a stop pay nothing more, and its end has the focus", async () => {
     const { token, organizationId } = await service.organization();
     const origin = service.apis[0]?.url ?? "";
