@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { getEventListeners, once } from "node:events";
-import type { ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -109,6 +110,26 @@ test.each([
   const fails = () => Promise.reject(new TypeError("fetch failed", { cause: new Error(reason) }));
   const client = new Serpmill({ token: "smk_a", baseURL, fetch: fails, maxRetries: 0 });
   expect(await errorOf(client.search({ keyword: "tea" }))).toMatchObject({ code: "lost_reply", mayBeCharged });
+});
+
+test("a proxy that opens no tunnel has sent nothing, so its refusal is repeated a few times and no charge is feared", async () => {
+  let tunnels = 0;
+  const proxy = createServer().on("connect", (_, socket) => {
+    tunnels += 1;
+    socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
+  });
+  onTestFinished(() => void proxy.close());
+  await once(proxy.listen(0, "127.0.0.1"), "listening");
+  const { port } = proxy.address() as AddressInfo; // A server that listens on TCP has one.
+  const program = `
+    import { Serpmill } from ${JSON.stringify(import.meta.resolve("../../clients/typescript/src/serpmill.ts"))};
+    const client = new Serpmill({ token: "smk_a", baseURL: "https://serp.example", maxRetries: 1 });
+    await client.search({ keyword: "tea" }).catch(({ attempts, mayBeCharged }) => console.log(attempts, mayBeCharged));
+  `;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program], {
+    env: { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: `http://127.0.0.1:${port}` },
+  });
+  expect({ stdout, tunnels }).toEqual({ stdout: "2 false\n", tunnels: 2 });
 });
 
 test.each(["bad_request", "engine_error", "engine_timeout", "internal_error", "out_of_credits"])(

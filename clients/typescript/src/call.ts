@@ -100,7 +100,7 @@ const aborted = (signal: AbortSignal): errors.Failure => ({
 // What Node, Deno and Bun call a connection that never came about, over which no request was sent. Other words of TLS may come
 // after the request, and a network may go away under an open connection: `read EHOSTUNREACH (EHOSTUNREACH)`.
 const neverConnected =
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|(?<!(?:read|write) (?:E\w+ \()?)E(?:HOST|NET)UNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|UNABLE_TO_|ERR_TLS|client error \(Connect\)|bad port/;
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|(?<!(?:read|write) (?:E\w+ \()?)E(?:HOST|NET)UNREACH|CONNECT_TIMEOUT|ConnectionRefused|FailedToOpenSocket|CERT|UNABLE_TO_|ERR_TLS|client error \(Connect\)|HTTP Tunneling|bad port/;
 
 function lost(cause: unknown, isLate: boolean): errors.Failure {
   const reason = describe(cause);
