@@ -1,5 +1,5 @@
 import { promisify } from "node:util";
-import { brotliDecompress, gunzip, inflate } from "node:zlib";
+import { gunzip, inflate } from "node:zlib";
 import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
 
@@ -9,11 +9,11 @@ const chunksMax = 64;
 
 type Decompress = (bytes: Buffer, limits: { maxOutputLength: number }) => Promise<Buffer>;
 
+/** Without `br`: its decoder makes 16 MiB of 50 bytes before it meets the limit, in 37 ms of CPU. That of gzip takes 0.1 ms. */
 const decompressors = new Map<string, Decompress>([
   ["identity", async (bytes) => bytes],
   ["gzip", promisify(gunzip)],
   ["deflate", promisify(inflate)],
-  ["br", promisify(brotliDecompress)],
 ]);
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 

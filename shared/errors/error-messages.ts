@@ -14,7 +14,7 @@ const texts = {
     body_too_large: "The body is too large. The API reads at most 16 KiB.",
     body_unreadable: "The body cannot be decompressed by its `Content-Encoding`.",
     content_type_not_json: "The header `Content-Type` must be `application/json`.",
-    content_encoding_unsupported: "This `Content-Encoding` is not supported. Use gzip, deflate, br or none.",
+    content_encoding_unsupported: "This `Content-Encoding` is not supported. Use gzip, deflate or none.",
     charset_not_utf8: "The charset in the header `Content-Type` must be utf-8.",
     json_not_accepted: "The header `Accept` excludes `application/json`, which every answer is.",
     idempotency_key_reused: "This Idempotency-Key belongs to another query. Use a new key for a new query.",

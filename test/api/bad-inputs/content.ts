@@ -51,7 +51,11 @@ const types: Row[] = [
 ];
 
 const encodings: Row[] = [
-  { title: "a body in zstd", headers: encoded("zstd"), reason: "content_encoding_unsupported" },
+  ...["zstd", "br"].map((encoding) => ({
+    title: `a body in ${encoding}`,
+    headers: encoded(encoding),
+    reason: "content_encoding_unsupported",
+  })),
   { title: "a body compressed twice", headers: encoded("gzip, gzip"), reason: "content_encoding_unsupported" },
   { title: "a body that is declared as gzip but is not", headers: encoded("gzip"), reason: "body_unreadable" },
   {
