@@ -219,7 +219,8 @@ export function localeOf(locale: string | undefined): { language?: string; locat
 /** A location as a client sends it, completed by its field for the country if it names none. In the United States, Georgia is the state. */
 export function locationIn(location: string | undefined, country: string | undefined): string | undefined {
   if (location === undefined || country === undefined) return location ?? country;
-  if (location.length > locationCharactersMax) return location; // It is refused, and reading it takes long.
+  const tooLong = [location, country].find((text) => text.length > locationCharactersMax);
+  if (tooLong !== undefined) return tooLong; // It is refused, and reading it takes long.
   const state = countryCodeByName(country) === "US" ? usState(foldName(location)) : undefined;
   if (state) return `${state.name}, ${country}`;
   return "problem" in readLocation(location) ? `${location}, ${country}` : location;

@@ -97,6 +97,7 @@ test("a door reads no more domains, sources or characters of a place than it acc
   expect(issuesOf({ sources: ["web", "web", "news"] })).toHaveLength(1);
   expect(issuesOf({ sources: ["web", { type: "web" }] })).toEqual([]);
   expect(locationIn("London".padEnd(256, "n"), "uk")).not.toContain("uk");
+  expect(locationIn("London", "uk".padEnd(256, "k"))).not.toContain("London");
 });
 
 test("Firecrawl's door takes `scrapeOptions` that ask for nothing, and refuses formats of pages", () => {
