@@ -121,6 +121,16 @@ const failed = (code: ErrorCode, summary: string, details: ErrorDetails = {}): E
   value: errorBody(requestId, code, details),
 });
 
+const outOfCredits = (summary: string, details: ErrorDetails = {}) =>
+  failed("out_of_credits", summary, {
+    priceMils: 5,
+    availableMils: 3,
+    heldMils: 0,
+    action: "topup",
+    topupUrl: "/billing",
+    ...details,
+  });
+
 /** Error examples by status. A test validates them with the schemas. */
 export const errorExamples: Record<ErrorStatus, Examples> = {
   400: {
@@ -146,26 +156,10 @@ export const errorExamples: Record<ErrorStatus, Examples> = {
     noScope: failed("unauthenticated", "A valid token without the scope", { reason: "scope", scope: "search" }),
   },
   402: {
-    outOfCredits: failed("out_of_credits", "Not enough credit", {
-      priceMils: 5,
-      availableMils: 3,
-      heldMils: 0,
-      action: "topup",
-      topupUrl: "/billing",
-    }),
-    tiedUp: failed("out_of_credits", "The credit is held by a search in flight", {
-      priceMils: 5,
-      availableMils: 0,
-      heldMils: 5,
-      action: "topup",
-      topupUrl: "/billing",
-    }),
-    limitReached: failed("out_of_credits", "A limit of the token is reached", {
-      priceMils: 5,
-      availableMils: 3,
-      heldMils: 0,
+    outOfCredits: outOfCredits("Not enough credit"),
+    tiedUp: outOfCredits("The credit is held by a search in flight", { availableMils: 0, heldMils: 5 }),
+    limitReached: outOfCredits("A limit of the token is reached", {
       action: "raise_limit",
-      topupUrl: "/billing",
       reason: "token_limit",
       period: "day",
       limitMils: 500,

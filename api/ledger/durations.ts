@@ -8,20 +8,19 @@ const rowsMax = 30_000;
 /** A day with more searches than its share is sampled at so many places, evenly spread over its searches. */
 const placesPerDay = 20;
 
-/** How long the searches of one UTC day or hour took. */
-export interface DurationFigures extends Figures {
-  /** As in {@link LedgerDay}. */
-  day: string;
-}
-
-interface Figures {
+const figuresOfPeriod = z.object({
   /** Of how many searches the duration was read. */
-  measured: number;
+  measured: z.number(),
   /** Half of them took at most this long; null if none was measured. */
-  medianMs: number | null;
+  medianMs: z.number().nullable(),
   /** 95 of 100 took at most this long. */
-  p95Ms: number | null;
-}
+  p95Ms: z.number().nullable(),
+});
+type Figures = z.infer<typeof figuresOfPeriod>;
+const periodRow = rowOf({ place: z.number().nullable(), ...figuresOfPeriod.shape });
+
+/** How long the searches of one UTC day or hour took, which is as in {@link LedgerDay}. */
+export type DurationFigures = Figures & Pick<LedgerDay, "day">;
 
 export interface Durations {
   periods: DurationFigures[];
@@ -31,13 +30,6 @@ export interface Durations {
   samplesMax: number;
   isSampled: boolean;
 }
-
-const periodRow = rowOf({
-  place: z.number().nullable(),
-  measured: z.number(),
-  medianMs: z.number().nullable(),
-  p95Ms: z.number().nullable(),
-});
 
 /**
  * Reads from the search log how long the searches of an organization took, or those with one token, on each of these days or
