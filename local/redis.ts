@@ -8,7 +8,6 @@ import { type LocalServer, type LocalServerOptions, startServer } from "./local-
 const passwordBytes = 18;
 
 export interface RedisOptions extends LocalServerOptions {
-  /** The folder of a downloaded Redis. */
   downloadFolder?: string;
   /** Whether it has the users of deploy/redis, with new passwords. Otherwise every connection may do everything. */
   withUsers?: boolean;

@@ -52,5 +52,4 @@ export const requestId = z
 /** The form of the ids with a prefix. */
 export const idForm = (prefix: IdPrefix) => new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
 
-/** The id of a token. */
 export const tokenId = z.string().regex(idForm("tok"));

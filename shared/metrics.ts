@@ -263,7 +263,6 @@ function ofProcess({ counter, gauge, measured }: Declare) {
 
 type Declare = ReturnType<typeof declareIn>;
 
-/** Declares metrics in one registry. */
 function declareIn(registry: Registry) {
   const registers = [registry];
   return {

@@ -107,7 +107,6 @@ interface ScopeParts {
   metrics: Metrics;
   draining: AbortSignal;
   tracing: Tracing;
-  /** PUBLIC_URL. */
   publicUrl: string | undefined;
   /** Gets the scope of each request once its response has closed. */
   ended?: (scope: RequestScope) => void;

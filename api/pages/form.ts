@@ -7,7 +7,6 @@ import { html, type Html } from "./html.ts";
 /** What is wrong with the fields of a form, by the field's name. */
 export type FieldProblems = Readonly<Record<string, string>>;
 
-/** The values of a form that was sent, and what is wrong with them. */
 export interface SentForm {
   values: URLSearchParams;
   problems: FieldProblems;

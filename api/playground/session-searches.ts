@@ -8,7 +8,6 @@ import { execPipeline } from "../../shared/redis/connect.ts";
 import { type LoggedSearch, readSearches } from "../../shared/search-log/read-search-log.ts";
 import type { SignedIn } from "../billing/session/sessions.ts";
 
-/** A playground search of a session. */
 export interface SessionSearch {
   requestId: string;
   /** Undefined if the search log does not have it yet, or no longer. */

@@ -126,7 +126,6 @@ async function unindexedHolds(redis: Redis, open: readonly OpenHold[]): Promise<
     }));
 }
 
-/** The entries of the index that have no hold. */
 async function strayEntries(redis: Redis): Promise<Violation[]> {
   const entries = await redis.zrange(holdIndexKey, 0, "-1");
   const isOpen = await Promise.all(entries.map((entry) => hasHold(redis, readIndexEntry(entry))));

@@ -40,7 +40,6 @@ type Findings = Omit<z.infer<typeof keptBody>, "query" | "results"> & {
   results: readonly z.infer<typeof result>[];
 };
 
-/** An answer to keep. */
 export interface AnswerToKeep {
   requestId: string;
   organizationId: string;

@@ -25,9 +25,7 @@ const common = {
   socketTimeout: protocolTimes.redisSilenceMs,
   keepAlive: 30_000,
 } satisfies ConnectionOptions;
-/** Options of a connection that fails and does not wait. */
 const failing = { maxRetriesPerRequest: 0, enableOfflineQueue: false, commandTimeout: protocolTimes.redisCommandMs };
-/** Options of a connection that waits. */
 const waiting = { maxRetriesPerRequest: null, enableOfflineQueue: true };
 
 interface Connection {

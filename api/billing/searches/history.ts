@@ -41,7 +41,6 @@ export interface HistoryView<Filter = ViewFilter> {
   before: string | undefined;
 }
 
-/** A view of the ledger. */
 export type LedgerView = HistoryView<HistoryFilter>;
 
 export const isOfLedger = (view: HistoryView): view is LedgerView => view.filter !== "refused";
@@ -285,7 +284,6 @@ export const filterLabels: Record<ViewFilter, string> = {
   refused: "Refused",
 };
 
-/** A token to filter searches by. */
 export type FindableToken = Pick<AccountToken, "tokenId" | "name" | "last4" | "revokedAt">;
 
 /** The form that finds searches. It is outside the live section, so that no input is lost. */

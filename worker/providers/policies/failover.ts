@@ -10,7 +10,6 @@ const attemptTimeShare = 2 / 3;
 /** What one whole call leaves to the next provider at least. Most providers answer within it. */
 const nextProviderMsMin = 5_000;
 
-/** What failover needs of a provider. */
 export type FailoverProvider = Pick<ProviderClient, "provider" | "availability" | "reserveHedge" | "fetchPages">;
 
 /** One search, and the providers that can honour it. */

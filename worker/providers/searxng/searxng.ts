@@ -80,7 +80,6 @@ const resultsPage = z.object({
 type ResultsPage = z.infer<typeof resultsPage>;
 
 type Origin = { engine: string; engines: string[] };
-/** The names of the engines that were asked. */
 type EngineNames = ReadonlySet<string>;
 
 /** @throws {MissingSettings} without SEARXNG_BASE_URL. */
