@@ -24,7 +24,6 @@ import { compressAnswer, expandAnswer } from "../compress-answer.ts";
 const waitingMax = 256;
 const bodyBytesMax = 256 * 1024;
 const batchSizeMax = 32;
-const batchPauseMs = 200;
 const lookupsAtOnceMax = 32;
 const megabyte = 1024 * 1024;
 
@@ -84,7 +83,6 @@ export class KeptAnswers {
     this.#writer = new BackgroundWriter({
       waitingMax,
       sizeMax: batchSizeMax,
-      pauseMs: batchPauseMs,
       write: (batch) => keepAnswers(writing, batch, bytesMax),
       warn: throttledWarning(log, "answers were not kept at once"),
       count: (outcome, answers) => metrics.keptAnswers.inc({ outcome }, answers),

@@ -2,6 +2,8 @@ import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
 import { isTransient } from "./transient-errors.ts";
 
+/** A writer writes at most five batches a second. */
+const batchPauseMs = 200;
 const retryPauseMs = 1_000;
 
 /**
@@ -16,8 +18,8 @@ export class BackgroundWriter<Item> {
 
   constructor(options: BackgroundWriting<Item>) {
     this.#options = options;
-    const { sizeMax, pauseMs } = options;
-    this.#batches = new Batcher({ sizeMax, concurrency: 1, pauseMs, run: (batch) => this.#write(batch) });
+    const run = (batch: Item[]) => this.#write(batch);
+    this.#batches = new Batcher({ sizeMax: options.sizeMax, concurrency: 1, pauseMs: batchPauseMs, run });
   }
 
   /** Takes an item. Returns at once and never throws. */
@@ -56,8 +58,6 @@ interface BackgroundWriting<Item> {
   waitingMax: number;
   /** The most items of a batch. */
   sizeMax: number;
-  /** Between two batches. */
-  pauseMs: number;
   /** Writes a batch. Writing it again changes nothing. @returns how many of its items Postgres has by now. */
   write: (batch: Item[]) => Promise<number>;
   warn: (error: unknown) => void;

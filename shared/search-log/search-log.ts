@@ -13,8 +13,6 @@ import { insertRefused, type RefusedSearch } from "./refused-searches.ts";
 /** Rows beyond this number are dropped. With the longest keywords they take some 15 MB. */
 const waitingMax = 10_000;
 const batchSizeMax = 1_000;
-/** A process writes at most five batches a second. */
-const batchPauseMs = 200;
 /** At most so many calls of a search are logged, the first ones. A search of the greatest depth makes ten, and a few retries. */
 const callsMax = 50;
 
@@ -38,7 +36,6 @@ export class LogWriter<Row> extends BackgroundWriter<Row> {
     super({
       waitingMax,
       sizeMax: batchSizeMax,
-      pauseMs: batchPauseMs,
       write: async (batch) => {
         await parts.insert(batch);
         return batch.length;
