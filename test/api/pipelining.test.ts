@@ -6,6 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { createHttpServer, pipelinedMax } from "../../api/http/server.ts";
 import { Connection } from "../harness/clients/connection.ts";
 import { AnsweringApi } from "../harness/stubs/answering-api.ts";
+import { requestText } from "../harness/clients/raw-http.ts";
 
 /** Callers with many requests on a connection, or many connections. */
 
@@ -14,16 +15,8 @@ afterEach(() => {
   for (const close of closings.splice(0)) close();
 });
 
-const search = (...headers: string[]) =>
-  [
-    "POST /v1/serp/search HTTP/1.1",
-    "Host: a",
-    "Content-Type: application/json",
-    "Content-Length: 15",
-    ...headers,
-    "",
-    '{"keyword":"a"}',
-  ].join("\r\n");
+const search = (headers: Record<string, string> = {}) =>
+  requestText("POST /v1/serp/search", { "content-type": "application/json", ...headers }, '{"keyword":"a"}');
 const getLarge = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 
 describe("the charge of a search", () => {
@@ -36,12 +29,12 @@ describe("the charge of a search", () => {
     return { api, caller };
   }
 
-  const last = "Connection: close";
+  const last = { connection: "close" };
   test.each([
     { title: "searches", bytes: search() + search() + search(last), answers: 3 },
     {
       title: "a search that waits to be told to send its body",
-      bytes: search("Expect: 100-continue", last),
+      bytes: search({ expect: "100-continue", ...last }),
       answers: 1,
     },
   ])(

@@ -3,6 +3,7 @@ import { unsentBytesMax } from "../../api/search/unsent-answers.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
 import { Connection } from "../harness/clients/connection.ts";
 import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
+import { requestText } from "../harness/clients/raw-http.ts";
 
 /** Callers that leave the answers of their searches unread. */
 
@@ -38,8 +39,7 @@ async function start(given: Partial<Given> = {}) {
 describe.each(forms)("answers over $title that are not read", ({ path, sent, message: asked, clients }) => {
   async function ask(api: AnsweringApi): Promise<Connection> {
     const caller = await Connection.open(api.url);
-    const all = Object.entries({ host: "localhost", authorization: "one", ...sent, "content-length": asked.length });
-    caller.send(`POST ${path} HTTP/1.1\r\n${all.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${asked}`);
+    caller.send(requestText(`POST ${path}`, { authorization: "one", ...sent }, asked));
     closings.push(() => caller.reset());
     return caller;
   }

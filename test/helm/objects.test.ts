@@ -192,13 +192,6 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
     expect(rulesIn(await render("everything", change))).toEqual(kept);
   });
 
-  test("nothing is asked of KEDA or Prometheus' operator unless the values say so", () => {
-    const kinds = objectsOf("minimal").map(({ kind }) => kind);
-    expect(kinds).not.toEqual(
-      expect.arrayContaining([expect.stringMatching(/^(Scaled|ServiceM|PrometheusR|Horizontal)/)]),
-    );
-  });
-
   test("the proxy is that of docker compose: only the DNS, the name of the APIs and their number differ", () => {
     const config = z.object({ data: z.object({ "haproxy.cfg": z.string() }) });
     const lines = config.parse(ofKind("everything", "ConfigMap")[0]).data["haproxy.cfg"].trimEnd().split("\n");
@@ -269,13 +262,6 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
         return [podSelector.matchLabels["app.kubernetes.io/component"], { ingress, egress }];
       }),
     );
-
-  test("the migration runs before the pods are replaced, and may reach its database by then", () => {
-    const hooks = objectsOf("minimal").filter(({ metadata }) => metadata.annotations?.["helm.sh/hook"]);
-    const weights = hooks.map(({ kind, metadata }) => [kind, Number(metadata.annotations?.["helm.sh/hook-weight"])]);
-    expect(Object.fromEntries(weights)).toEqual({ NetworkPolicy: -1, Job: 0 });
-    for (const { metadata } of hooks) expect(metadata.annotations?.["helm.sh/hook"]).toBe("pre-install,pre-upgrade");
-  });
 
   test("who follows the page installs what it says: its values render, and its Secret has what the pods mount", async () => {
     const { text } = page("docs/operating/kubernetes.md");

@@ -4,7 +4,7 @@ import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
 import { Exposition, seesWorkers, unpaidCalls } from "../harness/assertions/metrics.ts";
-import { type PageVisitor, signIn } from "../harness/clients/page-visitor.ts";
+import { type PageVisitor, signedIn } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
 import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -171,8 +171,7 @@ test("callers that wait for a provider that hangs, or disconnect meanwhile, are 
 
 /** Someone at a form of the playground. */
 async function atForm(options: Parameters<Service["organization"]>[0] = {}) {
-  const organization = await service.organization({ creditMils: 1_000, ...options });
-  const person = await signIn(service, organization);
+  const { organization, person } = await signedIn(service, { creditMils: 1_000, ...options });
   const post = (path: string, keyword: string, more: Record<string, string>) =>
     person.post(path, {
       organization: organization.organizationId,

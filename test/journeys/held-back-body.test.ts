@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { revokeToken } from "../../api/tokens/tokens.ts";
 import { signIn } from "../harness/clients/page-visitor.ts";
-import { sendRaw } from "../harness/clients/raw-http.ts";
+import { requestText, sendRaw } from "../harness/clients/raw-http.ts";
 import { Service } from "../harness/processes/service.ts";
 
 /** Callers that hold the body of a search back: for the providers' time, or until after their token was revoked. */
@@ -19,10 +19,11 @@ async function sendHeldBack(
   meanwhile: () => Promise<unknown>,
 ) {
   const url = service.apis[0]?.url ?? "";
-  const fields = { Host: new URL(url).host, "Content-Length": String(body.length), ...headers };
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
-  const head = [`POST ${path} HTTP/1.1`, ...lines, "", body.slice(0, 1)].join("\r\n");
-  const { answers } = await sendRaw(url, head, { afterwards: () => meanwhile().then(() => body.slice(1)) });
+  const whole = requestText(`POST ${path}`, { host: new URL(url).host, ...headers }, body);
+  const rest = body.slice(1);
+  const { answers } = await sendRaw(url, whole.slice(0, -rest.length), {
+    afterwards: () => meanwhile().then(() => rest),
+  });
   return answers;
 }
 

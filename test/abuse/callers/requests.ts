@@ -1,3 +1,5 @@
+import { requestText } from "../../harness/clients/raw-http.ts";
+
 export interface Credential {
   url: string;
   token: string;
@@ -12,16 +14,9 @@ export function post(
   body: unknown,
   headers: Record<string, string> = {},
 ): string {
-  const text = JSON.stringify(body);
-  const all = {
-    host: new URL(url).host,
-    authorization: `Bearer ${token}`,
-    "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(text)),
-    ...headers,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n${text}`;
+  const { host } = new URL(url);
+  const all = { host, authorization: `Bearer ${token}`, "content-type": "application/json", ...headers };
+  return requestText(`POST ${path}`, all, JSON.stringify(body));
 }
 
 export const searchBytes = (by: Credential, query: object, headers?: Record<string, string>) =>
@@ -54,7 +49,7 @@ export const cancelBytes = (by: Credential, call: { id: number; session: string 
     { accept: mcpAccept, "mcp-session-id": call.session },
   );
 
-export const getBytes = (url: string, path: string) => `GET ${path} HTTP/1.1\r\nhost: ${new URL(url).host}\r\n\r\n`;
+export const getBytes = (url: string, path: string) => requestText(`GET ${path}`, { host: new URL(url).host });
 
 /** The largest response that needs no token. */
 export const largestFile = "/docs/scalar.js";

@@ -3,7 +3,7 @@ import { grantCredit } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
 import { setSuspended } from "../../../shared/organizations/organizations.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import { PageVisitor, readable, signIn } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, readable, signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { Service } from "../../harness/processes/service.ts";
@@ -154,8 +154,7 @@ test("without payments the page names the operator, or links to the address that
 });
 
 test("without Postgres a page says so and reloads by itself, as do a form and a download, and sessions stay open", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization, { api: 1 });
+  const { organization, person: visitor } = await signedIn(service, {}, { api: 1 });
   postgresProxy.cut();
   const fields = { organization: organization.organizationId, dollars: "5" };
   for (const { status, text, headers } of [
@@ -176,8 +175,7 @@ test("without Postgres a page says so and reloads by itself, as do a form and a 
 });
 
 test("without Redis the page says so, and works again once Redis is back", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const { port } = service.redisServer;
   await service.redisServer.stop();
   await service.until(async () => (await visitor.get("/billing")).status === 503);

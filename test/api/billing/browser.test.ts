@@ -1,4 +1,4 @@
-import type { Browser } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../../local/ports.ts";
 import { revokeToken } from "../../../api/tokens/tokens.ts";
@@ -34,6 +34,13 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   async function signIn({ page }: Visitor, { token }: Organization, at = url) {
     await signInAt(page, service, `${at}/billing`, token);
     await page.getByRole("heading", { name: "Overview" }).waitFor();
+  }
+
+  /** A page of the account of a new organization, or of this one, whose visitor has signed in there. */
+  async function openAt(path: string, looks: Parameters<typeof visitor>[2] = {}, token?: string): Promise<Visitor> {
+    const person = await openPage(looks);
+    await signInAt(person.page, service, url + path, token ?? (await service.organization()).token);
+    return person;
   }
 
   async function organizationWithAMonth() {
@@ -109,8 +116,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a form without a scope is refused in place, and the focus goes to what is missing", async () => {
-    const { page } = await openPage();
-    await signInAt(page, service, `${url}/billing/tokens`, (await service.organization()).token);
+    const { page } = await openAt("/billing/tokens");
     await page.getByLabel("Name").fill("of nothing");
     for (const scope of await page.getByRole("group", { name: "Scopes" }).getByRole("checkbox").all())
       await scope.uncheck();
@@ -120,11 +126,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("the secret of a first webhook stands below its sentence, also on a phone, and has a button that copies it, says so, and offers to copy it again", async () => {
-    const person = await openPage({ width: 320 });
+    const person = await openAt("/billing/settings", { width: 320 });
     const { page } = person;
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await page.clock.install();
-    await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
     await page.getByLabel("Address").fill("https://hooks.example/");
     await page.getByRole("button", { name: "Save address" }).click();
     const sentence = await page.getByText("It is shown only now").boundingBox();
@@ -140,8 +145,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a webhook is removed by a second click, after the first has shown the consequence", async () => {
-    const { page } = await openPage();
-    await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
+    const { page } = await openAt("/billing/settings");
     await page.getByLabel("Address").fill("https://hooks.example/");
     await page.getByRole("button", { name: "Save address" }).click();
     await page.getByText("It is shown only now").waitFor();
@@ -161,18 +165,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await person.page.getByRole("link", { name: "Searches" }).click();
     await person.page.getByRole("heading", { name: "Sign in" }).waitFor();
     expect(await service.send("/bilings")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } });
-  });
-
-  test("if the service does not answer a form, the page stays, says so, and does not send it again", async () => {
-    const person = await openPage();
-    await signIn(person, await service.organization());
-    const { page } = person;
-    await page.goto(`${url}/billing/settings`);
-    await page.route("**/billing/settings/low-balance", (route) => route.abort());
-    await page.getByLabel("Threshold in US dollars").fill("5");
-    await page.getByLabel("Threshold in US dollars").press("Enter");
-    await page.getByRole("alert").filter({ hasText: "The service did not answer" }).waitFor();
-    expect(await page.getByLabel("Threshold in US dollars").inputValue()).toBe("5");
   });
 
   test("a form that is sent after the session has ended keeps what was entered, and is saved after a sign-in in another tab", async () => {
@@ -195,8 +187,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("saving one form keeps what was entered in the others and is not saved yet", async () => {
-    const { page } = await openPage();
-    await signInAt(page, service, `${url}/billing/settings`, (await service.organization()).token);
+    const { page } = await openAt("/billing/settings");
     await page.getByLabel("Monthly limit").fill("20");
     await page.getByLabel("Address").fill("https://hooks.example/");
     await page.getByLabel("Threshold in US dollars").fill("7.5");
@@ -211,15 +202,13 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a form that comes after too many changes keeps what was entered, and says why nothing was changed", async () => {
-    const person = await openPage();
     const { organizationId, tokenId, token } = await service.organization();
     await service.database.query(
       `insert into audit_entries (actor_kind, actor, action, organization_id)
        select 'account', $2, 'low_balance.set', $1 from generate_series(1, 200)`,
       [organizationId, tokenId],
     );
-    const { page } = person;
-    await signInAt(page, service, `${url}/billing/settings`, token);
+    const { page } = await openAt("/billing/settings", {}, token);
     const threshold = page.getByLabel("Threshold in US dollars");
     await threshold.fill("5");
     await threshold.press("Enter");
@@ -227,15 +216,19 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await threshold.inputValue()).toBe("5");
   });
 
-  test("if a proxy answers a form with a page of its own, the page stays and says so, also over plain http", async () => {
-    const person = await openPage();
-    const { page } = person;
+  test.each([
+    { title: "the service does not answer", failing: (route: Route) => route.abort() },
+    {
+      title: "a proxy answers with a page of its own",
+      failing: (route: Route) =>
+        route.fulfill({ status: 503, contentType: "text/html", body: "<html><body>no server" }),
+    },
+  ])("if $title, a form stays, says so, and is not sent again, also over plain http", async ({ failing }) => {
+    const { page } = await openAt("/billing");
     // A browser has it over https only.
     await page.addInitScript("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
-    await signIn(person, await service.organization());
     await page.goto(`${url}/billing/settings`);
-    const answer = { status: 503, contentType: "text/html", body: "<html><body>no server" };
-    await page.route("**/billing/settings/low-balance", (route) => route.fulfill(answer));
+    await page.route("**/billing/settings/low-balance", failing);
     await page.getByLabel("Threshold in US dollars").fill("5");
     await page.getByLabel("Threshold in US dollars").press("Enter");
     await page.getByRole("alert").filter({ hasText: "The service did not answer" }).waitFor();

@@ -5,7 +5,7 @@ import { inTransaction } from "../../../shared/database/transaction.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
 import { setThreshold } from "../../../shared/webhooks/low-balance.ts";
 import { setWebhook } from "../../../shared/webhooks/webhooks.ts";
-import { readable, signIn } from "../../harness/clients/page-visitor.ts";
+import { readable, signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
@@ -18,8 +18,7 @@ await service.startApi({ SEARCH_LOG_DAYS: "0" });
 afterAll(() => service.stop());
 
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const { text } = await visitor.get("/billing");
   expect(text).toContain("Make your first search");
   expect(text).toContain(` ${service.apis[0]?.url}/v1/serp/search \\\n`);
@@ -129,8 +128,7 @@ test("latency is two lines, median and 95th percentile, with the values of each 
 });
 
 test("a chart of a time without searches says so in its picture, and one with searches does not", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const picture = async () => /<div id="usage"[\s\S]*?<\/svg>/.exec((await visitor.get("/billing")).text)?.[0];
   expect(await picture()).toContain(">No searches in this period</text>");
   await search(organization, 10, organization.tokenId);
@@ -194,8 +192,7 @@ test("the pages offer valid tokens before others, 200 in all, and always the cho
 });
 
 test("an open page keeps the chart of a token or of latency as it was read, and goes on to show the newest searches", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const { events } = await visitor.follow(`/billing/live?measure=latency&range=7d&token=${organization.tokenId}`);
   await search(organization, 10, organization.tokenId);
   const ids = [];

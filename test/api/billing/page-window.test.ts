@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { issueToken } from "../../../api/tokens/tokens.ts";
-import { signIn } from "../../harness/clients/page-visitor.ts";
+import { signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
@@ -23,8 +23,7 @@ test("if the program has used up its rate window, its payer signs in, reads, exp
 });
 
 test("an organization has sixty page requests a minute at all APIs together; then page, CSV and stream answer 429, and the program is not affected", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const key = `pages:${organization.organizationId}`;
   for (const api of [0, 1]) {
     visitor.api = api;
@@ -64,8 +63,7 @@ test("sessions that only search share a window, and use none of the page request
 });
 
 test("an organization opens at most sixty sessions a minute, from however many networks", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const sessions = new Set(await service.redis.keys("session:*"));
   await service.redis.set(`pages:${organization.organizationId}`, 60, "EX", 600);
   expect(await visitor.signIn(organization.token)).toMatchObject({ status: 429 });

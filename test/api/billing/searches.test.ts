@@ -7,7 +7,7 @@ import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../api/ledger/history.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
-import { PageVisitor, readable, signIn } from "../../harness/clients/page-visitor.ts";
+import { PageVisitor, readable, signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { type BackdatedEntry, backdateLedger, manyReversed } from "../../harness/fixtures/backdate-ledger.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
@@ -308,8 +308,7 @@ test("a search without a row in the log is shown with its amount, and found by i
 });
 
 test("an open page gets the keyword of a search although it is written a moment after the charge", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const { events } = await visitor.follow("/billing/searches/live?show=all");
   const sent = service.search(organization.token, { keyword: "appears" });
   for await (const { html } of events) if (html?.includes(">appears</a>")) break;

@@ -5,7 +5,7 @@ import { newId } from "../../../shared/ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
-import { signIn } from "../../harness/clients/page-visitor.ts";
+import { signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 
 /** The tokens and limits of an organization, as its account creates and changes them. */
 
@@ -33,8 +33,7 @@ async function issue(organizationId: string, terms?: TokenTerms) {
 const secretOf = (text: string) => />(smk_[a-z0-9]{39})</.exec(text)?.[1] ?? "";
 
 test("a token is shown once, may do what was chosen, and is in the list with its name, scopes, expiry, limits and use", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const form = filled(organization, { day: "1.50", month: "$20" });
   const made = await visitor.post("/billing/tokens/create", form);
   expect(made.status).toBe(200);
@@ -59,8 +58,7 @@ test("a token is shown once, may do what was chosen, and is in the list with its
 });
 
 test("a form that was sent twice makes one token, says that the token cannot be shown again, and can make another", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const form = filled(organization);
   const answers = await Promise.all([1, 2, 3].map(() => visitor.post("/billing/tokens/create", form)));
   expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([200, 409, 409]);
@@ -73,8 +71,7 @@ test("a form that was sent twice makes one token, says that the token cannot be 
 });
 
 test("each field that is wrong is named, and the others keep what was filled in", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const wrong = [
     ["name", " "],
     ["name", "\u200b"], // The link to the token would be invisible.
@@ -98,8 +95,7 @@ test("each field that is wrong is named, and the others keep what was filled in"
 });
 
 test("a revoked token is refused everywhere; revoking the session's own token signs out", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const form = filled(organization);
   const token = secretOf((await visitor.post("/billing/tokens/create", form)).text);
   expect((await service.search(token, { keyword: "coffee" }, { api: 1 })).status).toBe(200);
@@ -115,9 +111,8 @@ test("a revoked token is refused everywhere; revoking the session's own token si
 });
 
 test("a token is rotated in one step: its successor works at once, and it ends at the chosen time or with its own expiry", async () => {
-  const organization = await service.organization();
+  const { organization, person: visitor } = await signedIn(service);
   const { organizationId, tokenId: ownId } = organization;
-  const visitor = await signIn(service, organization);
   const terms = { name: "crawler", scopes: ["search"], dayMils: 1_000, parentId: ownId } as const;
   const old = await issue(organizationId, { ...terms, expiresInDays: 2 });
   const rotate = (ends: string, token = old.tokenId, id = newId("tok")) =>
@@ -153,9 +148,8 @@ test("a token is rotated in one step: its successor works at once, and it ends a
 });
 
 test("a rotated token of a session ends the session with it, and its successor has no right that it had not", async () => {
-  const organization = await service.organization({ scopes: ["billing"] });
+  const { organization, person: visitor } = await signedIn(service, { scopes: ["billing"] });
   const { organizationId, tokenId: token } = organization;
-  const visitor = await signIn(service, organization);
   const form = { organization: organizationId, token, id: newId("tok"), ends: "0" };
   const { text } = await visitor.post("/billing/tokens/rotate", form);
   await service.until(async () => (await visitor.get("/billing")).text.includes("Your session has ended"));
@@ -230,9 +224,8 @@ test("a session raises no limit of its organization above that of its own token,
 });
 
 test("a limit that a person leaves as it is shown keeps what another page has set since", async () => {
-  const organization = await service.organization();
+  const { organization, person: visitor } = await signedIn(service);
   const { organizationId, tokenId } = organization;
-  const visitor = await signIn(service, organization);
   const fieldsOf = (text: string) =>
     Object.fromEntries(
       [...text.matchAll(/name="((?:was_)?(?:day|month))" value="([^"]*)"/g)].map(([, name, value]) => [name, value]),
@@ -253,9 +246,8 @@ test("a limit that a person leaves as it is shown keeps what another page has se
 });
 
 test("every change by an account is in the audit trail, with its token, and without the new token", async () => {
-  const organization = await service.organization();
+  const { organization, person: visitor } = await signedIn(service);
   const { organizationId, tokenId } = organization;
-  const visitor = await signIn(service, organization);
   const form = filled(organization, { day: "1" });
   const token = secretOf((await visitor.post("/billing/tokens/create", form)).text);
   const named = { organization: organizationId, token: form.id };
@@ -277,8 +269,7 @@ test("every change by an account is in the audit trail, with its token, and with
 });
 
 test("an organization makes at most fifty tokens a day, and has at most a hundred that are valid", async () => {
-  const organization = await service.organization();
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service);
   const key = `pages:tokens:${organization.organizationId}`;
   const create = () => visitor.post("/billing/tokens/create", filled(organization));
   await service.redis.set(key, 50, "EX", 600);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { localeOf } from "../../../api/doors/door.ts";
 import { newToken } from "../../../api/tokens/tokens.ts";
-import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { requestText, sendRaw } from "../../harness/clients/raw-http.ts";
 import { doorHost as host, usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The door `searxng`; its clients are in clients.test.ts. */
@@ -162,15 +162,9 @@ test("another path of the door is not found, and another method not allowed, in 
 });
 
 /** A GET with a host of the test's choice. */
-async function getAt(hostHeader: string, path: string, ...more: string[]) {
-  const head = [
-    `GET ${path} HTTP/1.1`,
-    `Host: ${hostHeader}`,
-    `X-API-Key: ${payer.token}`,
-    "Connection: close",
-    ...more,
-  ];
-  const { answers } = await sendRaw(service.apis[0]?.url ?? "", [...head, "", ""].join("\r\n"));
+async function getAt(hostHeader: string, path: string, more: Record<string, string> = {}) {
+  const headers = { host: hostHeader, "x-api-key": payer.token, connection: "close", ...more };
+  const { answers } = await sendRaw(service.apis[0]?.url ?? "", requestText(`GET ${path}`, headers));
   return answers[0];
 }
 
@@ -210,11 +204,9 @@ test.each([`x${host}`, `${host}.evil.example`, `evil.example:${host}`, `${host}@
   async (name) => expect([400, 404]).toContain((await getAt(name, `/${found}`))?.status),
 );
 
-test.each(["X-Forwarded-Host: ", "Forwarded: host=", "X-Original-Host: "])(
-  "no door is chosen by %s",
-  async (header) => {
-    expect((await getAt("a", `/${found}`, `${header}${host}`))?.status).toBe(404);
-  },
+test.each([{ "x-forwarded-host": host }, { forwarded: `host=${host}` }, { "x-original-host": host }])(
+  "no door is chosen by %o",
+  async (header) => expect((await getAt("a", `/${found}`, header))?.status).toBe(404),
 );
 
 test("a slash too many does not matter", async () => {

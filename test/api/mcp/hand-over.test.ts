@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { Connection } from "../../harness/clients/connection.ts";
 import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
+import { requestText } from "../../harness/clients/raw-http.ts";
 
 /** The result of a search has its answer twice. One copy is enough to use it, so one copy is paid. */
 
@@ -30,10 +31,8 @@ const older = { "mcp-protocol-version": "2025-11-25", "mcp-session-id": session 
 
 function post(message: string, headers: Record<string, string>): string {
   // Closed after any other response than the one that a test expects: its client reads no further.
-  const own = { host: "localhost", connection: "close", "content-type": "application/json" };
-  const all = { ...own, ...headers, "content-length": message.length };
-  const lines = Object.entries({ accept: "application/json, text/event-stream", ...all });
-  return `POST /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${message}`;
+  const own = { connection: "close", "content-type": "application/json" };
+  return requestText("POST /mcp", { accept: "application/json, text/event-stream", ...own, ...headers }, message);
 }
 
 function search(revision: "current" | "older", meta: object): string {

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
-import { sendRaw } from "../../harness/clients/raw-http.ts";
+import { requestText, sendRaw } from "../../harness/clients/raw-http.ts";
 import { challenges, endlessWindow, expectCommonHeaders, expectNoTrace } from "../../harness/fixtures/refusals.ts";
 import { messageOf } from "../../../shared/errors.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
@@ -188,16 +188,9 @@ const hosts = [
 
 test.each(hosts)("$status for the Host $host and the Origin $origin", async ({ host, origin, status, reason }) => {
   const { headers, body } = currentMessage("server/discover");
-  const head = [
-    "POST /mcp HTTP/1.1",
-    `Host: ${host}`,
-    ...(origin === undefined ? [] : [`Origin: ${origin}`]),
-    `Authorization: Bearer ${organization.token}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    `Content-Length: ${body.length}`,
-    "Connection: close",
-  ];
-  const { answers } = await sendRaw(service.apis[0]?.url ?? "", `${head.join("\r\n")}\r\n\r\n${body}`);
+  const authorization = `Bearer ${organization.token}`;
+  const all = { ...headers, host, ...(origin !== undefined && { origin }), authorization, connection: "close" };
+  const { answers } = await sendRaw(service.apis[0]?.url ?? "", requestText("POST /mcp", all, body));
   expect(answers[0]?.status).toBe(status);
   expect(answers[0]?.body.error?.data.reason).toBe(reason);
 });

@@ -12,7 +12,7 @@ import {
   type RefusedSearch,
 } from "../../../shared/search-log/refused-searches.ts";
 import { Agent } from "../../harness/clients/agent.ts";
-import { type PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
+import { type PageVisitor, signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
@@ -73,8 +73,7 @@ async function refusedEverywhere({ organizationId, token }: Organization, visito
 }
 
 test("a refused search is found by its id over every entrance, with status, message, advice, and only valid fields", async () => {
-  const organization = await service.organization({ creditMils: 1 });
-  const visitor = await signIn(service, organization);
+  const { organization, person: visitor } = await signedIn(service, { creditMils: 1 });
   const other = await signIn(service, await service.organization());
   const cases = await refusedEverywhere(organization, visitor);
   for (const { id, shows } of cases) {

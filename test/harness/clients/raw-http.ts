@@ -24,6 +24,13 @@ export interface Sending {
   isHalfClosed?: boolean;
 }
 
+/** A request as it is sent, with the length of its body if it has one. @param start its method and target. */
+export function requestText(start: string, headers: Record<string, string>, body = ""): string {
+  const all = { host: "localhost", ...(body !== "" && { "content-length": Buffer.byteLength(body) }), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${start} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
+}
+
 /**
  * Sends bytes unchanged, even if they are not valid HTTP, and reads until the server closes or has sent all answers. A string
  * is sent as Latin-1, so that "\xff" is one byte.
