@@ -9,7 +9,7 @@ import {
   checkPooledLogin,
   checkSession,
   explainRefusal,
-  processRole,
+  sessionStart,
   usualLimits,
 } from "./process-login.ts";
 import { StartRefused } from "../config/start-refused.ts";
@@ -31,8 +31,8 @@ export const databaseOf = (config: Pick<Config, "DATABASE_URL" | "DATABASE_POOLE
 };
 
 /**
- * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, and
- * every wait has a timeout. Behind a transaction pooler, the login role has these rights and timeouts.
+ * Opens a pool of a process. Every connection takes the role `serpmill`, which can only call the ledger's functions, every
+ * transaction is read committed, and every wait has a timeout. Behind a transaction pooler, the login role has all of this.
  * A login that could become more is logged as a warning, once per process. A connection that breaks is replaced, idle or in
  * use; it does not end the process. Without a pooler, all connections follow the address to another server.
  */
@@ -71,7 +71,7 @@ export function openDatabase(options: {
     query_timeout: statementTimeoutMs + queryTimeoutLeadMs,
     onConnect: async (client) => {
       await server?.identify(client);
-      if (!isPooled) await client.query(`set role ${processRole}`);
+      if (!isPooled) await client.query(sessionStart);
       if (!isChecked) await (isPooled ? checkPooledLogin(client) : checkSession(client));
       isChecked = true;
       if (!isPooled) await warnOfMore(client, options.log);

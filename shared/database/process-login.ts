@@ -14,11 +14,18 @@ export const usualLimits = {
 };
 
 /** The role that every connection of the processes switches to. It cannot log in; those who can are its members. */
-export const processRole = "serpmill";
+const processRole = "serpmill";
+
+// The functions that move money wait for a lock, and then read what others have committed meanwhile. With another isolation
+// level, a search could be both charged and refunded.
+const isolation = "read committed";
+
+/** With this each session begins, whatever the server's defaults are. Dates in another style could not be read. */
+export const sessionStart = `set role ${processRole}; set default_transaction_isolation = '${isolation}'; set datestyle = iso`;
 
 /**
- * Creates the role as which the processes log in: a member of `serpmill` and nothing more, with time-outs. A role that exists
- * keeps its password and its own time-outs, and is only made a member. Does nothing where the processes log in as the owner.
+ * Creates the role as which the processes log in: a member of `serpmill` and nothing more, with the settings of a session. A role
+ * that exists keeps its password and its own settings, and is only made a member. Does nothing where the processes log in as the owner.
  * @param ownerUrl must be allowed to create roles, as for the first migration.
  * @returns the role's name if it was created.
  */
@@ -38,22 +45,23 @@ export async function createProcessLogin(ownerUrl: string, processUrl: string): 
     const verifier = client.escapeLiteral(scramVerifier(decodeURIComponent(password)));
     if (!rows[0]) await client.query(`create role ${role} login password ${verifier}`);
     if (!rows[0]?.is_member) await client.query(`grant ${processRole} to ${role}`);
-    await giveTimeouts(client, name);
+    await giveSettings(client, name);
     return rows[0] ? undefined : name;
   } finally {
     await client.end();
   }
 }
 
-/** Gives the login the time-outs that it lacks. A login of the operator's may be out of the owner's reach. */
-async function giveTimeouts(client: pg.Client, name: string): Promise<void> {
+/** Gives the login the settings of a session that it lacks. A login of the operator's may be out of the owner's reach. */
+async function giveSettings(client: pg.Client, name: string): Promise<void> {
   const { rows } = await client.query("select coalesce(rolconfig, '{}') as own from pg_roles where rolname = $1", [
     name,
   ]);
   const own = z.array(z.string()).parse(rows[0].own);
-  for (const [setting, ms] of Object.entries(usualLimits)) {
+  const role = client.escapeIdentifier(name);
+  for (const [setting, value] of Object.entries({ ...usualLimits, default_transaction_isolation: isolation })) {
     if (own.some((text) => text.startsWith(`${setting}=`))) continue;
-    await client.query(`alter role ${client.escapeIdentifier(name)} set ${setting} = ${ms}`).catch((error: unknown) => {
+    await client.query(`alter role ${role} set ${setting} = '${value}'`).catch((error: unknown) => {
       if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error;
     });
   }
@@ -104,18 +112,22 @@ export async function checkSession(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Checks that the login itself is confined as `serpmill` is and has the time-outs: behind a pooler that changes the session
- * with each transaction, a process can set neither.
+ * Checks that the login itself is confined as `serpmill` is and has the settings of a session: behind a pooler that changes the
+ * session with each transaction, a process can set none.
  * @throws {StartRefused} with all that is wrong.
  */
 export async function checkPooledLogin(client: pg.ClientBase): Promise<void> {
-  const { rows } = await client.query("select pg_has_role(current_user, $1, 'usage') as may_work", [processRole]);
+  const { rows } = await client.query(
+    "select pg_has_role(current_user, $1, 'usage') as may_work, current_setting('default_transaction_isolation') as isolation",
+    [processRole],
+  );
   const isMore = await canBecomeMore(client);
   const unlimited = (await readLimits(client)).filter(({ name, ms }) => ms === 0 || ms > usualLimits[name]);
   const wrong = [
     ...(isMore ? ["it can do more than the processes need"] : []),
     ...(rows[0].may_work ? [] : [`it does not inherit the rights of ${processRole}`]),
     ...unlimited.map(({ name }) => `its ${name} is not 1 to ${usualLimits[name]} ms`),
+    ...(rows[0].isolation === isolation ? [] : [`its default_transaction_isolation is not ${isolation}`]),
   ];
   if (wrong.length === 0) return;
   throw new StartRefused(

@@ -41,7 +41,7 @@ test("when the connection breaks around the commit of a grant, the repeated even
   for (const landed of [true, false]) {
     const { organizationId } = await service.organization({ creditMils: 0 });
     const event = eventOf(stub.paid(organizationId, 1_000));
-    postgres.cutAround(["commit"], landed);
+    postgres.cutAround(["commit\0"], landed); // The whole statement: a session begins with "read committed".
     expect(await sendEvent(service, event)).toMatchObject({
       status: 503,
       body: { error: { details: { reason: "postgres_unreachable" } } },

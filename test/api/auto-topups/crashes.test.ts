@@ -50,7 +50,7 @@ test.each([
   { step: "the credit is added", sent: "from topup(", charged: 1, rows: 1 },
   { step: "the payment is marked as paid", sent: "pay_auto_topup", charged: 1, rows: 1 },
   { step: "its entry in the audit trail is written", sent: "insert into audit_entries", charged: 1, rows: 1 },
-  { step: "the credit is committed", sent: "commit", charged: 1, rows: 1 },
+  { step: "the credit is committed", sent: '"commit"', charged: 1, rows: 1 },
 ])("an API that dies before $step leads to one charge and one credit", async ({ sent, charged, rows }) => {
   const payer = await readyPayer();
   // It may die before it listens.

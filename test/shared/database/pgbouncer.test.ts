@@ -99,11 +99,11 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     );
   });
 
-  test("a login that does not inherit the rights of serpmill is refused with that reason", async () => {
+  test("a login that does not inherit the rights of serpmill, or is not read committed, is refused with that reason", async () => {
     const login = Object.assign(new URL(service.databaseUrl), { username: "powerless", password: "made-up" }).href;
     await asOwner(service.databaseUrl, (client) =>
       client.query(
-        "create role powerless login password 'made-up' noinherit in role serpmill; alter role powerless set statement_timeout = 1000",
+        "create role powerless login password 'made-up' noinherit in role serpmill; alter role powerless set statement_timeout = 1000; alter role powerless set default_transaction_isolation = 'serializable'",
       ),
     );
     const other = await startPgbouncer(login);
@@ -113,7 +113,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     });
     const { msg } = await refusalOf({ ...pooled, DATABASE_URL: other.url });
     expect(msg).toMatch(
-      /but it does not inherit the rights of serpmill, its idle_in_transaction_session_timeout is not 1 to 10000 ms, its lock_timeout is not 1 to 2000 ms \(/,
+      /but it does not inherit the rights of serpmill, its idle_in_transaction_session_timeout is not 1 to 10000 ms, its lock_timeout is not 1 to 2000 ms, its default_transaction_isolation is not read committed \(/,
     );
   });
 });

@@ -61,3 +61,19 @@ test("after a write was refused because the server is read-only, no idle connect
   await expect(write()).rejects.toMatchObject({ code: "25006" });
   await Promise.all([write(), write(), write()]);
 });
+
+test("defaults of the server for transactions and dates change nothing: transactions are read committed, and dates are read", async () => {
+  const server = await freshDatabase();
+  const url = new URL(server.url);
+  url.searchParams.set("options", "-c default_transaction_isolation=serializable -c datestyle=German");
+  const shutdown = new Shutdown();
+  const pool = openDatabase({ url: url.href.replaceAll("+", "%20"), name: "test", sizeMax: 1, log, shutdown });
+  onTestFinished(async () => {
+    await shutdown.run(log);
+    await server.drop();
+  });
+  const { rows } = await pool.query(
+    "select current_setting('transaction_isolation') as isolation, timestamptz '2026-11-30 12:00+00' as at",
+  );
+  expect(rows).toEqual([{ isolation: "read committed", at: new Date("2026-11-30T12:00:00Z") }]);
+});

@@ -47,20 +47,25 @@ test("the first migration creates the role as which the processes log in, and an
   });
 });
 
-test("the login has time-outs of its own, and a migration leaves those that the operator has changed", async () => {
+test("the login has settings of its own, and a migration leaves those that the operator has changed", async () => {
   const readOwn = async () => {
     const { rows } = await asOwner(server.url, (client) =>
       client.query("select rolconfig from pg_roles where rolname = 'serpmill_app'"),
     );
     return rows[0]?.rolconfig.toSorted();
   };
-  const given = ["idle_in_transaction_session_timeout=10000", "lock_timeout=2000", "statement_timeout=5000"];
+  const given = [
+    "default_transaction_isolation=read committed",
+    "idle_in_transaction_session_timeout=10000",
+    "lock_timeout=2000",
+    "statement_timeout=5000",
+  ];
   expect(await readOwn()).toEqual(given);
   await asOwner(server.url, (client) =>
     client.query("alter role serpmill_app set lock_timeout = 500; alter role serpmill_app reset statement_timeout"),
   );
   expect(await migrateAs({ ownerUrl, processUrl })).toMatchObject({ exitCode: 0 });
-  expect(await readOwn()).toEqual(given.with(1, "lock_timeout=500"));
+  expect(await readOwn()).toEqual(given.with(2, "lock_timeout=500"));
 });
 
 test("the same login serves another database of the server", async () => {
