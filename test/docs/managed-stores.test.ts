@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, expect, inject, test } from "vitest";
 import { startRedis } from "../../local/redis.ts";
 import { RunningProcess } from "../harness/processes/process.ts";
@@ -8,6 +10,7 @@ import { run } from "../harness/processes/run.ts";
 import { Service } from "../harness/processes/service.ts";
 import { sources } from "../harness/assertions/sources.ts";
 import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
+import { debianPostgres } from "../harness/servers/debian-postgres.ts";
 import { freshDatabaseIn } from "../harness/servers/fresh-database.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
@@ -18,6 +21,8 @@ import { codesIn, page, tableRows } from "./markdown.ts";
 
 const managed = page("docs/operating/managed-services.md");
 const password = "made-up";
+const programs = debianPostgres();
+const withoutPrograms = programs === undefined ? ": skipped without Debian's package postgresql" : "";
 
 // Loaded before a process: its log then names each pool of connections to Postgres that it opens, with its size.
 const reporting = `
@@ -84,6 +89,21 @@ test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and withou
   );
   expect(exitCode).toBe(3);
 });
+
+test.skipIf(programs === undefined)(
+  `psql trusts the authority by the variable that the page on backups names${withoutPrograms}`,
+  async () => {
+    const [, name = ""] = /`(\w+)=\/etc\/serpmill\/ca\.pem`/.exec(page("docs/operating/backup.md").text) ?? [];
+    const psql = (environment: NodeJS.ProcessEnv) =>
+      promisify(execFile)(join(programs ?? "", "bin", "psql"), [addresses.DATABASE_URL, "--command", "select"], {
+        env: { HOME: folder, ...environment },
+      });
+    await expect(psql({ NODE_EXTRA_CA_CERTS: certificates })).rejects.toThrow(
+      /root certificate file .* does not exist/,
+    );
+    await expect(psql({ [name]: certificates })).resolves.toMatchObject({ stderr: "" });
+  },
+);
 
 test("while the certificate of Postgres is not trusted, callers may retry and logs say why; a search that runs is charged once it is", async () => {
   const { token, organizationId } = await service.organization();
