@@ -117,7 +117,7 @@ test("settings are read in one place", () => {
     "test/harness/servers/containers.ts": "testcontainers has no other way to set this",
     "test/harness/servers/servers.ts": "decides where the servers of the tests run",
     "test/harness/servers/sentinels.ts": "the path, for the script that starts them",
-    "test/clients/python.test.ts": "the path, on which it finds Python",
+    "test/harness/clients/python.ts": "the path, on which it finds Python",
     "test/local/start.test.ts": "the path, on which it finds a Redis",
     "vitest.config.ts": "the compiled code of vitest's workers",
   };

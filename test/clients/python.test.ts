@@ -1,26 +1,10 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { pythonPath, withoutPython } from "../harness/clients/python.ts";
-import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
-import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
+import { runPython, withoutPython } from "../harness/clients/python.ts";
 import { listen } from "../harness/stubs/listen.ts";
 
 /** What the Python client promises apart from its repeats, which the conformance tests cover. */
-
-const runMsMax = 120_000;
-const source = fileURLToPath(new URL("../../clients/python/src", import.meta.url));
-
-/** Runs a program, and kills it in the end if it does not end by itself. */
-const runPython = (args: string[], environment: Record<string, string> = {}) =>
-  promisify(execFile)(pythonPath, ["-B", "-c", ...args], {
-    timeout: runMsMax,
-    env: { ...process.env, PYTHONPATH: source, ...environment },
-  });
 
 /** Serves until the test ends. @returns the address. */
 async function serve(handler: RequestListener): Promise<string> {
@@ -65,104 +49,6 @@ test.skipIf(withoutPython !== "")(
     const { stdout, stderr } = await running;
     await Promise.all(closed);
     expect({ stdout, stderr, requests: held.length }).toEqual({ stdout: "cancelled\n", stderr: "", requests: 2 });
-  },
-);
-
-const fallingBack = `
-import socket, sys
-from urllib.parse import urlsplit
-from serpmill import Serpmill
-
-silent = socket.socket()
-silent.bind(("127.0.0.1", 0))
-silent.listen(0)
-waiting = [socket.socket() for _ in range(4)]
-for sock in waiting:
-    sock.setblocking(False)
-    sock.connect_ex(silent.getsockname())
-addresses = [silent.getsockname(), ("127.0.0.1", urlsplit(sys.argv[1]).port)]
-socket.getaddrinfo = lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in addresses]
-print(Serpmill("smk_a", "http://serp.example").search_with_response({"keyword": "a"}).attempts)
-`;
-
-test.skipIf(withoutPython !== "")(
-  `where the first address of a host does not answer, the first attempt uses the next one${withoutPython}`,
-  async () => {
-    const url = await serve((_, response) => void response.end('{"results":[]}'));
-    const { stdout } = await runPython([fallingBack, url]);
-    expect(stdout).toBe("1\n");
-  },
-);
-
-const addressed = `
-import socket
-from serpmill import Serpmill, SerpmillError
-
-def connect(address, *given, **options):
-    print(*address)
-    raise OSError("not connected")
-
-socket.create_connection = connect
-for base_url in ("https://[2001:db8::5]", "http://[fd00::abcd]", "http://[::1]:8080"):
-    try:
-        Serpmill("smk_a", base_url, max_retries=0).usage()
-    except SerpmillError as error:
-        print(error.code)
-`;
-
-test.skipIf(withoutPython !== "")(
-  `an IPv6 address without a port is connected to at the port of its scheme${withoutPython}`,
-  async () => {
-    const { stdout } = await runPython([addressed]);
-    const connections = ["2001:db8::5 443", "fd00::abcd 80", "::1 8080"];
-    expect(stdout).toBe(connections.map((address) => `${address}\nlost_reply\n`).join(""));
-  },
-);
-
-const searching = `
-import sys
-from serpmill import Serpmill
-
-print(Serpmill("smk_a", sys.argv[1]).search_with_response({"keyword": "a"}).attempts)
-`;
-
-test.skipIf(withoutPython !== "")(
-  `interim answers of a proxy are skipped, and the answer behind them is read${withoutPython}`,
-  async () => {
-    const url = await serve((_, response) => {
-      response.writeProcessing();
-      response.writeEarlyHints({ link: "</style.css>; rel=preload" });
-      response.end('{"results":[]}');
-    });
-    const { stdout } = await runPython([searching, url]);
-    expect(stdout).toBe("1\n");
-  },
-);
-
-const overTls = `
-import pickle, ssl, sys
-from serpmill import Serpmill
-
-read, reads = ssl.SSLContext.load_default_certs, []
-ssl.SSLContext.load_default_certs = lambda *given: (reads.append(given), read(*given))
-client = Serpmill("smk_a", sys.argv[1])
-for _ in range(10):
-    client.search({"keyword": "a"})
-print(len(reads), pickle.loads(pickle.dumps(client)).search({"keyword": "a"}))
-`;
-
-test.skipIf(withoutPython !== "")(
-  `ten searches over HTTPS read the system's certificates once, and the client can be pickled${withoutPython}`,
-  async () => {
-    const folder = await GuardedFolder.create("serpmill-python-");
-    onTestFinished(() => folder.remove());
-    const { port } = new URL(await serve((_, response) => void response.end('{"results":[]}')));
-    const authority = await createAuthority(folder.path);
-    const secure = await startBehindTls(authority, { host: "127.0.0.1", port: Number(port) }, false);
-    onTestFinished(secure.stop);
-    const trusted = { SSL_CERT_FILE: join(folder.path, "ca.crt") };
-    const { stdout } = await runPython([overTls, `https://localhost:${secure.port}`], trusted);
-    expect(stdout).toBe("1 {'results': []}\n");
   },
 );
 

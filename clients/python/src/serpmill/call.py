@@ -8,8 +8,10 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -108,7 +110,6 @@ def _attempt(api: Api, call: Call, cancellation: Cancellation, ends_at: float) -
     if cancellation.event.is_set():
         raise _aborted(may_be_charged=False)  # What was not sent is not charged.
     left_s = max(0.001, min(_attempt_s_max, ends_at - time.monotonic()))
-    connection = _connection_to(api, min(left_s, _connect_s_max))
     sock: socket.socket | None = None
     was_sent = False
     late = threading.Event()
@@ -117,16 +118,23 @@ def _attempt(api: Api, call: Call, cancellation: Cancellation, ends_at: float) -
         late.set()
         _shut(sock)
 
+    def watch(opened: socket.socket) -> None:
+        """Names the connection that the deadline and a cancellation close, unless the call has ended."""
+        nonlocal sock
+        cancellation.forget(sock)
+        sock = opened
+        cancellation.watch(opened)
+        if late.is_set() or cancellation.event.is_set():
+            raise TimeoutError
+
+    connection = _connection_to(api, min(left_s, _connect_s_max), watch)
     # The time-out of a socket is one for each read, which an answer that comes in small pieces never reaches.
     timer = threading.Timer(left_s, end)
     timer.daemon = True
     timer.start()
     try:
         connection.connect()
-        sock = connection.sock
-        cancellation.watch(sock)
-        if late.is_set():
-            raise TimeoutError
+        watch(connection.sock)
         connection.sock.settimeout(left_s)
         url = api.base_url + call.path
         was_sent = True
@@ -161,7 +169,32 @@ class _FinalResponse(http.client.HTTPResponse):
             super().begin()
 
 
-def _connection_to(api: Api, timeout_s: float) -> http.client.HTTPConnection:
+def _open(
+    address: tuple[str, int], timeout_s: float, source: object, *, watch: Callable[[socket.socket], None]
+) -> socket.socket:
+    """Connects to the first address of the host that answers.
+
+    `socket.create_connection` would go on with the next address after the call has ended.
+    """
+    failure = OSError("The host has no address.")
+    for family, kind, protocol, _, target in socket.getaddrinfo(*address, 0, socket.SOCK_STREAM):
+        sock: socket.socket | None = None
+        try:
+            sock = socket.socket(family, kind, protocol)
+            sock.settimeout(timeout_s)
+            watch(sock)
+            sock.connect(target)
+            return sock
+        except OSError as cause:
+            failure = cause
+            if sock is not None:
+                sock.close()
+    raise failure
+
+
+def _connection_to(
+    api: Api, timeout_s: float, watch: Callable[[socket.socket], None]
+) -> http.client.HTTPConnection:
     address = urlsplit(api.base_url)
     host = address.hostname or ""
     # Without a port `http.client` takes the end of an IPv6 address for one.
@@ -172,6 +205,7 @@ def _connection_to(api: Api, timeout_s: float) -> http.client.HTTPConnection:
         else http.client.HTTPSConnection(host, port, timeout=timeout_s, context=api.tls)
     )
     connection.response_class = _FinalResponse
+    connection._create_connection = partial(_open, watch=watch)  # type: ignore[attr-defined]
     return connection
 
 
