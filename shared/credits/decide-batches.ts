@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { valueOf } from "../database/row.ts";
+import { valuesOf } from "../database/row.ts";
 import { Batcher } from "../concurrency/batcher.ts";
 import { retryWhile } from "../concurrency/retry.ts";
 import { Semaphore } from "../concurrency/semaphore.ts";
@@ -197,6 +197,6 @@ async function findLocked(database: Database, organizationIds: readonly string[]
     "select id from organizations where id = any($1) order by id for no key update skip locked",
     [organizationIds],
   );
-  const free = new Set(rows.map((row) => valueOf(z.string(), row)));
+  const free = new Set(valuesOf(z.string(), rows));
   return new Set(organizationIds.filter((id) => !free.has(id)));
 }

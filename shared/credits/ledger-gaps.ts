@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf, valueOf } from "../database/row.ts";
+import { rowOf, valuesOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import { Script } from "../redis/script.ts";
@@ -89,7 +89,7 @@ export async function judgeSuspectCopies(
     suspects.map(({ version }) => version),
     suspects.map(({ balanceMils }) => balanceMils),
   ]);
-  const gaps = new Set(rows.map((row) => valueOf(z.string(), row)));
+  const gaps = new Set(valuesOf(z.string(), rows));
   const ended = await Promise.all(
     suspects.map(async ({ gapId, organizationId, ...suspect }) => {
       const { balance, tokens } = keysOf(organizationId);

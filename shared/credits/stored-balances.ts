@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import type { Database } from "../database/pool.ts";
-import { rowOf, valueOf } from "../database/row.ts";
+import { rowOf, valuesOf } from "../database/row.ts";
 import { execPipeline } from "../redis/connect.ts";
 import { settleHolds } from "./holds.ts";
 import type { TokenSpending, VersionedBalance } from "./ledger.ts";
@@ -82,7 +82,7 @@ export async function forgetUnlimitedTokens(
        and revoked_at is null and (expires_at is null or expires_at > now())`,
     [tokens.flat()],
   );
-  const limited = new Set(rows.map((row) => valueOf(z.string(), row)));
+  const limited = new Set(valuesOf(z.string(), rows));
   const deleting = redis.pipeline();
   for (const [at, ids] of tokens.entries()) {
     const unlimited = ids.filter((id) => !limited.has(id));

@@ -21,4 +21,8 @@ function inCamelCase(row: unknown, columns: readonly (readonly [name: string, co
 export const valueOf = <Value>(schema: z.ZodType<Value>, row: object | undefined): Value =>
   schema.parse(Object.values(row ?? {})[0]);
 
+/** The values of rows with one column. @throws as {@link valueOf}. */
+export const valuesOf = <Value>(schema: z.ZodType<Value>, rows: readonly object[]): Value[] =>
+  rows.map((row) => valueOf(schema, row));
+
 const columnOf = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

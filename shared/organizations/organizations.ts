@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readLimits } from "../credits/limits.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
-import { rowOf, valueOf } from "../database/row.ts";
+import { rowOf, valueOf, valuesOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { PayerLimits } from "../queue/search-job.ts";
@@ -175,7 +175,7 @@ export async function lockAccount(transaction: Querying, organizationId: string)
 export async function listOrganizationIds(database: Database, after: string, limit: number): Promise<string[]> {
   const values = [after, limit];
   const { rows } = await database.query("select id from organizations where id > $1 order by id limit $2", values);
-  return rows.map((row) => valueOf(z.string(), row));
+  return valuesOf(z.string(), rows);
 }
 
 /** Pages of the ids of all organizations. */

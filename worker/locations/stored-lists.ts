@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { rowOf, valueOf } from "../../shared/database/row.ts";
+import { rowOf, valuesOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import type { ListedLocation } from "./listed-location.ts";
 
@@ -143,5 +143,5 @@ export async function findFirstParts(
      where provider = any($1) and country_code = $2 and folded >= $3 and folded < $4 limit ${neighborsMax}`,
     [providers, countryCode, initial, `${initial}${lastCharacter}`],
   );
-  return rows.map((row) => valueOf(z.string(), row));
+  return valuesOf(z.string(), rows);
 }
