@@ -1,6 +1,5 @@
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import { issueToken } from "../../api/tokens/tokens.ts";
 import { readLine } from "../harness/clients/admin.ts";
 import { ownForm, PageVisitor } from "../harness/clients/page-visitor.ts";
 import { Operator } from "../harness/processes/operator.ts";
@@ -100,10 +99,10 @@ test("a sign-in and a sign-out are recorded with token, address and request; a r
   await visitor.signIn(`${token.slice(0, -1)}${token.endsWith("a") ? "b" : "a"}`);
   const actor = { actorKind: "account", actor: tokenId, origin: "203.0.113.9", subject: null };
   expect(await entries("--org", organizationId)).toMatchObject([
-    { ...actor, action: "session.opened", requestId: signIn.headers.get("x-request-id") },
-    { ...actor, action: "session.closed", requestId: signOut.headers.get("x-request-id") },
+    { ...actor, action: "session.opened", requestId: signIn.requestId },
+    { ...actor, action: "session.closed", requestId: signOut.requestId },
   ]);
-  const logged = { requestId: signOut.headers.get("x-request-id"), organizationId, tokenId, address: "203.0.113.9" };
+  const logged = { requestId: signOut.requestId, organizationId, tokenId, address: "203.0.113.9" };
   await expect.poll(() => service.apis[0]?.lines).toContainEqual(expect.objectContaining(logged));
 });
 
@@ -124,13 +123,10 @@ test("beyond 1,000 sign-ins in a day an organization is refused with any of its 
   const { organizationId, token } = await service.organization();
   await service.redis.set(`sign-ins:${organizationId}:search`, "1000", "EX", 86_400);
   await service.redis.set(`sign-ins:${organizationId}`, "999", "EX", 86_400);
-  const searching = await issueToken(service.database, organizationId, { scopes: ["search"] });
-  expect(
-    await new PageVisitor(service, { "x-forwarded-for": "203.0.113.13" }).signIn(searching?.token ?? ""),
-  ).toMatchObject({ status: 429 });
-  expect(await new PageVisitor(service, { "x-forwarded-for": "203.0.113.14" }).signIn(token)).toMatchObject({
-    status: 303,
-  });
+  const searching = await service.issue(organizationId, { scopes: ["search"] });
+  const signsIn = (own: string, at: string) => new PageVisitor(service, { "x-forwarded-for": at }).signIn(own);
+  expect(await signsIn(searching.token, "203.0.113.13")).toMatchObject({ status: 429 });
+  expect(await signsIn(token, "203.0.113.14")).toMatchObject({ status: 303 });
   const visitor = new PageVisitor(service, { "x-forwarded-for": "203.0.113.11" });
   const refused = await visitor.signIn(token);
   expect([refused.status, refused.text]).toEqual([

@@ -35,11 +35,10 @@ afterEach(() => {
 afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 const search = (fields: object) => service.search(caller.token, fields);
-const idOf = ({ headers }: { headers: Headers }) => headers.get("x-request-id") ?? "";
 
 /** The request id of a search, once `entries` of it are in Redis. They are stored in the background. */
 async function keptSearch(fields: object, entries = 1): Promise<string> {
-  const requestId = idOf(await search(fields));
+  const { requestId } = await search(fields);
   await service.until(async () => (await service.redis.llen(`raw:${requestId}`)) === entries);
   return requestId;
 }
@@ -142,7 +141,7 @@ test("a search that shared another's call, or got its answer from the cache, nam
   await service.until(async () => stub.requests.some(({ body }) => body["q"] === "another"));
   release();
   await next;
-  const ids = (await Promise.all(pending)).map(idOf);
+  const ids = (await Promise.all(pending)).map(({ requestId }) => requestId);
   const lists = () => Promise.all(ids.map((id) => readRawAnswers(service.redis, id)));
   await service.until(async () => (await lists()).every((list) => list !== undefined));
   const at = (await lists()).findIndex((list) => list?.answers.length === 1);

@@ -1,12 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { Connection } from "../harness/clients/connection.ts";
 import { searchBytes } from "../abuse/callers/requests.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
 import { readBacklog } from "../harness/assertions/backlog.ts";
-import { Exposition, seesWorkers, unpaidCalls } from "../harness/assertions/metrics.ts";
+import { seesWorkers, summed, unpaidCalls } from "../harness/assertions/metrics.ts";
 import { type PageVisitor, signedIn } from "../harness/clients/page-visitor.ts";
 import { type Organization, Service } from "../harness/processes/service.ts";
-import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { hang, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /**
  * Callers that disconnect while their searches run, or cancel them in the playground: what they still occupy, what it may cost,
@@ -14,14 +14,10 @@ import { hang, type SerperStub, startSerperStub, tenOrganic } from "../harness/s
  */
 
 const slots = 8;
-let service: Service;
-let stub: SerperStub;
 let unpaidBefore: number;
-beforeAll(async () => {
-  stub = await startSerperStub();
-  const settings = { LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots), SEARCH_DEADLINE_MS: "10000" };
-  service = await Service.start({ environment: { ...stub.settings, ...settings } });
-});
+const stub = await startSerperStub();
+const settings = { LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots), SEARCH_DEADLINE_MS: "10000" };
+const service = await Service.start({ environment: { ...stub.settings, ...settings } });
 beforeEach(async () => {
   for (const worker of service.workers) worker.lines.length = 0;
   stub.otherwise = tenOrganic;
@@ -89,10 +85,7 @@ test("beyond the budget of unpaid calls searches without a key get a 429 with it
   release();
   await hasHolds(organization, { open: 0, heldMils: 0 });
   expect(await unpaid()).toBeGreaterThanOrEqual(2);
-  const refusals = async () => {
-    const [api] = service.apis;
-    return (api && (await Exposition.of(api)).value('admissions_total{outcome="unpaid_calls"}')) ?? 0;
-  };
+  const refusals = () => summed(service.apis, 'admissions_total{outcome="unpaid_calls"}');
   const before = await refusals();
   const refused = await service.search(organization.token, { keyword: "three" });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: "rate_limited" } } });

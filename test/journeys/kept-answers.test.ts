@@ -6,7 +6,7 @@ import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { summed } from "../harness/assertions/metrics.ts";
 import { Agent } from "../harness/clients/agent.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -37,12 +37,13 @@ async function keeper(terms = {}) {
 
 const callsFor = (keyword: string) => stub.requests.filter(({ body }) => body.q === keyword).length;
 const cost = ({ status, body }: Answer) => [status, body.creditsCharged];
-const idOf = ({ headers }: Answer) => headers.get("x-request-id") ?? "";
 
 /** Until the answer of a search is kept and its charge final. */
 async function isReadable(answer: Answer): Promise<void> {
   await service.until(async () => {
-    const { rows } = await service.database.query("select from readable_answers where request_id = $1", [idOf(answer)]);
+    const { rows } = await service.database.query("select from readable_answers where request_id = $1", [
+      answer.requestId,
+    ]);
     return rows.length === 1;
   });
 }
@@ -55,7 +56,7 @@ test("an answer that was paid for answers again at the cached price, in any form
   await isReadable(first);
   const hit = await ask({ maxAgeSeconds: 3_600, include: ["fetchedAt", "answeredBy"] });
   const { requestId: _, ...same } = first.body;
-  expect(hit.body).toEqual({ ...same, requestId: idOf(hit), creditsCharged: 2, creditsRemaining: 93 });
+  expect(hit.body).toEqual({ ...same, requestId: hit.requestId, creditsCharged: 2, creditsRemaining: 93 });
   expect(Date.parse(hit.body.fetchedAt)).toBeLessThanOrEqual(Date.now());
   const compact = await ask({ maxAgeSeconds: 3_600, format: "compact", targetDomain: "example.com" });
   expect([cost(compact), callsFor("kept")]).toEqual([[200, 2], 1]);
@@ -63,8 +64,7 @@ test("an answer that was paid for answers again at the cached price, in any form
   expect(ledger.map(({ mils }) => mils)).toEqual([100, -5, -2, -2]);
   await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(91);
-  const [worker] = service.workers;
-  expect(worker && (await Exposition.of(worker)).value('answered_searches_total{from="kept"}')).toBe(2);
+  expect(await summed(service.workers, 'answered_searches_total{from="kept"}')).toBe(2);
   const logged = async () =>
     readSearchLogPage(service.database, organizationId, { after: undefined, limit: 9 }).then((rows) =>
       rows.map(({ work }) => work?.source),
@@ -143,7 +143,7 @@ test("an answer whose charge was reversed is not read, and a hit whose caller le
   release();
   const given = await search;
   expect(cost(given)).toEqual([200, 5]);
-  await reverseCharges(service.database, [{ organizationId, requestId: idOf(given) }], "undelivered");
+  await reverseCharges(service.database, [{ organizationId, requestId: given.requestId }], "undelivered");
   expect(cost(await service.search(token, body))).toEqual([200, 5]);
   postgres.mend();
   const next = await service.search(token, { ...body, maxAgeSeconds: 0 });

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { changeLimits, type LimitChange } from "../../api/organizations/limits.ts";
-import { issueToken } from "../../api/tokens/tokens.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { endlessWindow } from "../harness/fixtures/refusals.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
@@ -27,11 +26,6 @@ const limitedToken = async (tokenId: string, change: LimitChange) => {
 const untilLimited = async (token: string, limits: number) => {
   for (const api of [0, 1])
     await service.until(async () => (await service.usage(token, api)).body.limits?.length === limits);
-};
-const secondToken = async (organizationId: string) => {
-  const issued = await issueToken(service.database, organizationId);
-  if (!issued) throw new Error("no token");
-  return issued;
 };
 /** Searches as a caller does that tries again while a busy service answers 503: on a slow machine it sheds searches. */
 async function searchPatiently(...search: Parameters<typeof service.search>) {
@@ -98,7 +92,7 @@ test("a refusal by a limit names it, when it renews and what is left, and takes 
 
 test("a token's limit stops that token and no other, and what it spent before the limit counts", async () => {
   const { organizationId, token, tokenId } = await service.organization(spare);
-  const other = await secondToken(organizationId);
+  const other = await service.issue(organizationId);
   expect(await searchMany(token, 3, "before")).toEqual([200, 200, 200]);
   await service.rest();
   await limitedToken(tokenId, { dayMils: 5 * priceMils });

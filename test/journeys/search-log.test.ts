@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
-import { type Answer, Service } from "../harness/processes/service.ts";
+import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -12,8 +12,6 @@ const service = await Service.start({ environment: { ...stub.settings } });
 afterAll(async () => {
   await Promise.all([service.stop(), stub.close()]);
 });
-
-const idOf = ({ headers }: Pick<Answer, "headers">) => headers.get("x-request-id") ?? "";
 
 /** The rows of an organization, oldest first, once there are so many. */
 async function rowsOf(organizationId: string, count: number) {
@@ -30,13 +28,13 @@ test("an answered search is logged with its token and its call, and a replay add
   const plain = await service.search(token, { keyword: "tea" });
   const [keyed, last] = await rowsOf(organizationId, 2);
   expect(keyed).toMatchObject({
-    requestId: idOf(answer),
+    requestId: answer.requestId,
     token: { tokenId },
     keyHash: expect.stringMatching(/^[0-9a-f]{64}$/),
     query: { keyword: "garden pump", location: "Germany", device: "desktop", language: "German", depth: 10 },
     work: { source: "provider", provider: "serper", calls: [{ provider: "serper", outcome: "ok" }] },
   });
-  expect(last).toMatchObject({ requestId: idOf(plain), keyHash: null, query: { keyword: "tea" } });
+  expect(last).toMatchObject({ requestId: plain.requestId, keyHash: null, query: { keyword: "tea" } });
 });
 
 test("a search whose caller disconnected is logged once, with the call that was under way", async () => {

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import { Exposition } from "../harness/assertions/metrics.ts";
+import { summed } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
@@ -13,10 +13,7 @@ afterAll(async () => {
   await Promise.all([service.stop(), stub.close()]);
 });
 
-const ofWorker = (series: string) => async () => {
-  const [worker] = service.workers;
-  return worker && (await Exposition.of(worker)).value(series);
-};
+const ofWorker = (series: string) => () => summed(service.workers, series);
 
 test("slots and calls at once rise while the provider answers none, and every search is answered", async () => {
   const searches = 60; // More than 32 slots and more than 50 calls, with which a worker begins.

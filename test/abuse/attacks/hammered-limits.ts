@@ -1,5 +1,4 @@
 import { changeLimits } from "../../../api/organizations/limits.ts";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { countCharges, readAccounts } from "../../faults/audit/accounts.ts";
 import { type CallerAnswer, keepInFlight, outcomeOfAnswer } from "../../faults/scenarios/callers.ts";
 import { tally } from "../../faults/scenarios/statistics.ts";
@@ -54,7 +53,7 @@ async function limit({ service, callers, apiUrl }: AttackStack) {
   const [limited, shared] = await Promise.all(
     Array.from({ length: 2 }, () => service.organization({ creditMils: 1_000_000, terms: {} })),
   );
-  const runaway = shared && (await issueToken(service.database, shared.organizationId));
+  const runaway = shared && (await service.issue(shared.organizationId));
   if (!limited || !runaway) throw new Error("no token");
   const dayMils = roomForSearches * priceMils;
   await changeLimits(service.database, "organization", limited.organizationId, { dayMils });

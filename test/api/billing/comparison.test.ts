@@ -1,6 +1,5 @@
 import { afterAll, expect, test } from "vitest";
 import { changesOf } from "../../../api/billing/searches/compare.ts";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { confirmDelivered, reverseCharges } from "../../../shared/credits/deliveries.ts";
 import { setKeptDays } from "../../../shared/credits/kept-answers.ts";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
@@ -114,9 +113,7 @@ test("searches under keys are compared for 24 hours although nothing is kept", a
 test("no organization compares with the answers of another, and a session of a search token not with those of other tokens", async () => {
   const [organization, other] = [await keeper(), await keeper()];
   const { organizationId } = organization;
-  const issued = await issueToken(service.database, organizationId, { name: "ann", scopes: ["search"] });
-  if (!issued) throw new Error("there is no organization");
-  const ann = { ...organization, ...issued };
+  const ann = { ...organization, ...(await service.issue(organizationId, { name: "ann", scopes: ["search"] })) };
   await kept(other, { daysAgo: 3 });
   const own = await kept(ann, { hosts: ["own.example"], daysAgo: 2 });
   const foreign = await kept(organization, { hosts: ["foreign.example"], daysAgo: 1 });
@@ -155,9 +152,7 @@ test("a search is run again with its query by one button that has the price, and
   const answered = await visitor.post("/playground/search", Object.fromEntries(sent));
   expect([answered.status, answered.text.includes('for <data value="6"')]).toEqual([200, true]);
   expect(answered.text).toContain('value="run &lt;again&gt;"');
-  const billing = await issueToken(service.database, organization.organizationId, { scopes: ["billing"] });
-  if (!billing) throw new Error("there is no organization");
-  const reader = await signIn(service, billing);
+  const reader = await signIn(service, await service.issue(organization.organizationId, { scopes: ["billing"] }));
   expect((await reader.get(`/billing/searches/${requestId}`)).text).not.toContain("Run again");
 });
 

@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from "vitest";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
@@ -148,7 +147,7 @@ test("without a search log the chart says that durations are not known, and the 
 
 test("the chart of one token has its searches, dollars and latency, and says if others have no token on record", async () => {
   const organization = await service.organization();
-  const other = (await issueToken(service.database, organization.organizationId, { name: "shop" }))?.tokenId ?? "";
+  const other = (await service.issue(organization.organizationId, { name: "shop" })).tokenId;
   for (const durationMs of [100, 200, 300]) await search(organization, durationMs, other);
   await search(organization, 900, organization.tokenId);
   const visitor = await signIn(service, organization);
@@ -178,8 +177,7 @@ test("the pages offer valid tokens before others, 200 in all, and always the cho
   const organization = await service.organization();
   const expired = { expiresAt: new Date(0) };
   const ids: string[] = [];
-  while (ids.length < 201)
-    ids.push((await issueToken(service.database, organization.organizationId, expired))?.tokenId ?? "");
+  while (ids.length < 201) ids.push((await service.issue(organization.organizationId, expired)).tokenId);
   const oldest = ids.toSorted()[0] ?? "";
   const visitor = await signIn(service, organization);
   for (const path of ["/billing", "/billing/searches"]) {

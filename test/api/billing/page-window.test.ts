@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
@@ -50,10 +49,7 @@ test("an organization has sixty page requests a minute at all APIs together; the
 test("sessions that only search share a window, and use none of the page requests of the payer", async () => {
   const organization = await service.organization();
   const { organizationId } = organization;
-  const searcher = async () => {
-    const issued = await issueToken(service.database, organizationId, { scopes: ["search"] });
-    return signIn(service, { token: issued?.token ?? "" });
-  };
+  const searcher = async () => signIn(service, await service.issue(organizationId, { scopes: ["search"] }));
   const visitors = [await searcher(), await searcher()];
   await service.redis.set(`pages:${organizationId}:search`, 59, "EX", 600);
   const statuses = [];

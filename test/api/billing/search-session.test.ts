@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
 import { newId } from "../../../shared/ids.ts";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { forgetPageViews, PageVisitor, signIn } from "../../harness/clients/page-visitor.ts";
 import { accountRoutes } from "../../harness/fixtures/account-routes.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
@@ -13,8 +12,7 @@ beforeEach(() => forgetPageViews(service));
 /** An organization with a search of its first token, and a colleague who is signed in with a token that only searches. */
 async function colleague() {
   const organization = await service.organization();
-  const issued = await issueToken(service.database, organization.organizationId, { name: "ann", scopes: ["search"] });
-  if (!issued) throw new Error("there is no organization");
+  const issued = await service.issue(organization.organizationId, { name: "ann", scopes: ["search"] });
   const foreign = await logged(organization.token, "the owner's secret");
   return { organization, token: issued.token, foreign, visitor: await signIn(service, issued) };
 }

@@ -3,7 +3,6 @@ import { afterAll, expect, test } from "vitest";
 import { dateOf } from "../../../api/pages/format.ts";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { newId } from "../../../shared/ids.ts";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import type { Result } from "../../../shared/results.ts";
 import { scannedMax } from "../../../api/ledger/history.ts";
 import { insertSearches } from "../../../shared/search-log/search-log.ts";
@@ -51,11 +50,20 @@ const linkedIn = (page: string) =>
 /** The address of the page with older searches; '' if there is none. */
 const olderIn = (page: string) => /href="([^"]+)">Older</.exec(page)?.[1]?.replaceAll("&amp;", "&") ?? "";
 
+/** The ids of the searches that a view lists, which are those of its CSV. */
+async function foundBy(visitor: PageVisitor, asked: Record<string, string>) {
+  const wanted = new URLSearchParams(asked).toString();
+  const { status, text } = await visitor.get(`/billing/searches?${wanted}`);
+  const ids = linkedIn(text);
+  expect([status, idsIn((await visitor.get(`/billing/searches.csv?${wanted}`)).text)]).toEqual([200, ids]);
+  return ids;
+}
+
 test("each search has its keyword, place, device, token and duration, on the page and in the CSV", async () => {
   const organization = await service.organization();
-  const named = await issueToken(service.database, organization.organizationId, { name: "shop" });
+  const named = await service.issue(organization.organizationId, { name: "shop" });
   const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
-  const requestId = await search(named?.token ?? "", body);
+  const requestId = await search(named.token, body);
   const visitor = await signIn(service, organization);
   for (const path of ["/billing", "/billing/searches"]) {
     expect(readable((await visitor.get(path)).text)).toMatch(
@@ -80,21 +88,14 @@ test("days, outcome, token and keyword narrow the list together, and stay in its
     { at: new Date(at(40)), kind: "charge", mils: 5, requestId: old },
   ]);
   const today = await past(organization, { keyword: "tea" });
-  const other = await issueToken(service.database, organization.organizationId, { name: "other" });
+  const other = await service.issue(organization.organizationId, { name: "other" });
   const logged: string[] = [];
   for (const daysAgo of [1, 2, 2, 3])
     logged.push(await past(organization, { keyword: `tea ${logged.length}`, atMs: at(daysAgo) }));
   const [yesterday = "", first = "", second = ""] = logged;
-  const ofOther = { ...organization, tokenId: other?.tokenId ?? "" };
-  const byOther = await past(ofOther, { keyword: "tea", atMs: at(2) });
+  const byOther = await past({ ...organization, ...other }, { keyword: "tea", atMs: at(2) });
   const visitor = await signIn(service, organization);
-  const found = async (asked: Record<string, string>) => {
-    const wanted = new URLSearchParams(asked).toString();
-    const { text, status } = await visitor.get(`/billing/searches?${wanted}`);
-    const csv = await visitor.get(`/billing/searches.csv?${wanted}`);
-    expect([status, idsIn(csv.text)]).toEqual([200, linkedIn(text)]);
-    return linkedIn(text).toSorted();
-  };
+  const found = async (asked: Record<string, string>) => (await foundBy(visitor, asked)).toSorted();
   const [from, to] = [day(2), day(2)];
   expect(await found({ find: "tea", from, to })).toEqual([first, second, byOther].toSorted());
   expect(await found({ token: organization.tokenId, from, to })).toEqual([first, second].toSorted());
@@ -116,20 +117,12 @@ test("days, outcome, token and keyword narrow the list together, and stay in its
 
 test("a search is found by its request id, a part of its keyword, and its token, among entries of a filter", async () => {
   const organization = await service.organization();
-  const other = await issueToken(service.database, organization.organizationId, { name: "other" });
+  const other = await service.issue(organization.organizationId, { name: "other" });
   const pump = await search(organization.token, { keyword: "Garden Pump 100%" });
-  const hose = await search(other?.token ?? "", { keyword: "garden_hose" });
+  const hose = await search(other.token, { keyword: "garden_hose" });
   const failed = await search(organization.token, { keyword: "garden sandbox:error" });
   const visitor = await signIn(service, organization);
-  const found = async (asked: Record<string, string>) => {
-    const wanted = new URLSearchParams(asked).toString();
-    const { status, text } = await visitor.get(`/billing/searches?${wanted}`);
-    expect(status).toBe(200);
-    const csv = await visitor.get(`/billing/searches.csv?${wanted}`);
-    const ids = linkedIn(text);
-    expect(idsIn(csv.text)).toEqual(ids);
-    return ids;
-  };
+  const found = (asked: Record<string, string>) => foundBy(visitor, asked);
   expect(await found({ find: "garden" })).toEqual([failed, hose, pump]);
   expect(await found({ find: " PUMP " })).toEqual([pump]);
   expect(await found({ find: "garden", show: "refunded" })).toEqual([failed]);
@@ -137,7 +130,7 @@ test("a search is found by its request id, a part of its keyword, and its token,
   for (const literal of ["0%", "n_h"]) expect(await found({ find: literal })).toHaveLength(1);
   expect(await found({ find: "%" })).toEqual([pump]);
   expect(await found({ find: "\\" })).toEqual([]);
-  expect(await found({ token: other?.tokenId ?? "" })).toEqual([hose]);
+  expect(await found({ token: other.tokenId })).toEqual([hose]);
   expect(await found({ token: newId("tok") })).toEqual([]);
   expect(await found({ find: hose })).toEqual([hose]);
   expect(await found({ find: newId("req") })).toEqual([]);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readFamilyMember } from "../../../api/tokens/token-family.ts";
-import { hashToken, issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
+import { hashToken } from "../../../api/tokens/tokens.ts";
 import { newId } from "../../../shared/ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import type { Organization } from "../../harness/processes/service.ts";
@@ -23,12 +23,6 @@ const filled = (organization: Organization, fields: Record<string, string> = {})
   month: "",
   ...fields,
 });
-
-async function issue(organizationId: string, terms?: TokenTerms) {
-  const issued = await issueToken(service.database, organizationId, terms);
-  if (!issued) throw new Error("there is no organization");
-  return issued;
-}
 
 const secretOf = (text: string) => />(smk_[a-z0-9]{39})</.exec(text)?.[1] ?? "";
 
@@ -114,7 +108,7 @@ test("a token is rotated in one step: its successor works at once, and it ends a
   const { organization, person: visitor } = await signedIn(service);
   const { organizationId, tokenId: ownId } = organization;
   const terms = { name: "crawler", scopes: ["search"], dayMils: 1_000, parentId: ownId } as const;
-  const old = await issue(organizationId, { ...terms, expiresInDays: 2 });
+  const old = await service.issue(organizationId, { ...terms, expiresInDays: 2 });
   const rotate = (ends: string, token = old.tokenId, id = newId("tok")) =>
     visitor.post("/billing/tokens/rotate", { organization: organizationId, token, id, ends });
   const read = (id: string) => readFamilyMember(service.database, id, "any");
@@ -163,10 +157,10 @@ test.each([
   { title: "expires earlier", terms: { expiresInDays: 2 }, says: "Your current token expires on" },
 ])("a token whose session's token $title is not rotated, and the page says why", async ({ terms, says }) => {
   const { organizationId } = await service.organization();
-  const session = await issue(organizationId, { ...terms, scopes: ["billing"] });
+  const session = await service.issue(organizationId, { ...terms, scopes: ["billing"] });
   const visitor = await signIn(service, session);
   for (const expiresInDays of [undefined, 3]) {
-    const { tokenId: token } = await issue(organizationId, { expiresInDays });
+    const { tokenId: token } = await service.issue(organizationId, { expiresInDays });
     const form = { organization: organizationId, token, id: newId("tok"), ends: "0" };
     const { status, text } = await visitor.post("/billing/tokens/rotate", form);
     expect([status, text]).toEqual([400, expect.stringMatching(`id="rotate-problem">[^<]*${says}`)]);
@@ -187,7 +181,7 @@ test("an account neither sees nor changes the tokens of another organization", a
 test("limits hold for searches, are repeated once saved, are shown with what was spent, and are removed by an empty field", async () => {
   const organization = await service.organization();
   const { organizationId } = organization;
-  const { tokenId, token } = await issue(organizationId);
+  const { tokenId, token } = await service.issue(organizationId);
   const visitor = await signIn(service, organization);
   expect((await service.search(token, { keyword: "coffee" })).status).toBe(200);
   const doors = [
@@ -212,7 +206,7 @@ test("limits hold for searches, are repeated once saved, are shown with what was
 
 test("a session raises no limit of its organization above that of its own token, and may lower it", async () => {
   const { organizationId } = await service.organization();
-  const visitor = await signIn(service, await issue(organizationId, { scopes: ["billing"], dayMils: 1_000 }));
+  const visitor = await signIn(service, await service.issue(organizationId, { scopes: ["billing"], dayMils: 1_000 }));
   const set = (day: string) =>
     visitor.post("/billing/settings/limits", { organization: organizationId, day, month: "9" });
   expect((await set("5")).status).toBe(303); // It had none.
@@ -286,7 +280,7 @@ test("an organization makes at most fifty tokens a day, and has at most a hundre
 /** A session of a token that expires in 10 days and may spend $5 a day and $50 a month. */
 async function boundedSession() {
   const organization = await service.organization();
-  const bounded = await issue(organization.organizationId, { scopes: ["billing"], expiresInDays: 10 });
+  const bounded = await service.issue(organization.organizationId, { scopes: ["billing"], expiresInDays: 10 });
   await operator.run("limit", "token", bounded.tokenId, "--day", "5000", "--month", "50000");
   return { organization, bounded, visitor: await signIn(service, { ...organization, token: bounded.token }) };
 }

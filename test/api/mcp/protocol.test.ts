@@ -37,7 +37,7 @@ test.each([
   async ({ authorization, challenge }) => {
     for (const body of [call, "{"]) {
       const answer = await expectNoTrace(service, organization, () => post(body, { authorization }));
-      const data = { requestId: answer.headers.get("x-request-id"), code: "unauthenticated", details: {} };
+      const data = { requestId: answer.requestId, code: "unauthenticated", details: {} };
       expect({ status: answer.status, body: answer.body }).toEqual({
         status: 401,
         body: { jsonrpc: "2.0", id: null, error: { code: -32_000, message: messageOf("unauthenticated", {}), data } },
@@ -100,7 +100,7 @@ const badMessages = [
 test.each(badMessages)("$status for $what, as a JSON-RPC error without an id", async (bad) => {
   const answer = await expectNoTrace(service, organization, () => post(bad.body, bad.headers));
   expect(answer.status).toBe(bad.status);
-  const data = { requestId: answer.headers.get("x-request-id"), reason: bad.reason };
+  const data = { requestId: answer.requestId, reason: bad.reason };
   expect(answer.body).toEqual({
     jsonrpc: "2.0",
     id: null,

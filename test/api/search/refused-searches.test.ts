@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SearchFailed } from "../../../api/errors.ts";
 import { RefusedSearches } from "../../../api/search/refused-searches.ts";
-import { issueToken, newToken } from "../../../api/tokens/tokens.ts";
+import { newToken } from "../../../api/tokens/tokens.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { newId } from "../../../shared/ids.ts";
 import {
@@ -16,7 +16,7 @@ import { type PageVisitor, signedIn, signIn } from "../../harness/clients/page-v
 import { requestIdAt } from "../../harness/fixtures/request-ids.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
-import type { Answer, Organization } from "../../harness/processes/service.ts";
+import type { Organization } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The log of refused searches: who finds what in it, what it never has, and what it costs us. */
@@ -51,24 +51,23 @@ async function refusedEverywhere({ organizationId, token }: Organization, visito
   await agent.close();
   const atDoor = await send("/serper/search", { "x-api-key": token }, JSON.stringify({ q: "at the door", gl: "de" }));
   const invalidAtDoor = await send("/serper/search", { "x-api-key": token }, '{"q":"rake at the door","num":"x"}');
-  const unscoped = await issueToken(service.database, organizationId, { scopes: ["usage"] });
-  const withoutScope = await service.search(unscoped?.token ?? "", { keyword: "not read" });
+  const unscoped = await service.issue(organizationId, { scopes: ["usage"] });
+  const withoutScope = await service.search(unscoped.token, { keyword: "not read" });
   const form = { organization: organizationId, key: "k", keyword: "in the playground" };
   const byForm = await visitor.post("/playground/search", form);
-  const idOf = ({ headers }: Answer) => headers.get("x-request-id") ?? "";
   return [
     {
-      id: idOf(invalid),
+      id: invalid.requestId,
       shows: ["400 bad_request", "smk_…: Unknown field", "garden pump", "Munich, Germany", "Depth20"],
     },
-    { id: idOf(unread), shows: ["400 bad_request", "The body is not valid JSON", "body_not_json"] },
-    { id: idOf(engine), shows: ["501 not_implemented", 'The engine "smk_…" is not implemented', "hose"] },
-    { id: idOf(unpaid), shows: ["402 out_of_credits", "it costs 5 mils", "pump smk_…", "German", "Top up at"] },
+    { id: unread.requestId, shows: ["400 bad_request", "The body is not valid JSON", "body_not_json"] },
+    { id: engine.requestId, shows: ["501 not_implemented", 'The engine "smk_…" is not implemented', "hose"] },
+    { id: unpaid.requestId, shows: ["402 out_of_credits", "it costs 5 mils", "pump smk_…", "German", "Top up at"] },
     { id: byAgent.body.requestId, shows: ["402 out_of_credits", "by agent"] },
-    { id: idOf(atDoor), shows: ["402 out_of_credits", "at the door"] },
-    { id: idOf(invalidAtDoor), shows: ["400 bad_request", "num:", "rake at the door"] },
-    { id: idOf(withoutScope), shows: ["401 unauthenticated", "lacks the scope"] },
-    { id: idOf(byForm), shows: ["402 out_of_credits", "in the playground"] },
+    { id: atDoor.requestId, shows: ["402 out_of_credits", "at the door"] },
+    { id: invalidAtDoor.requestId, shows: ["400 bad_request", "num:", "rake at the door"] },
+    { id: withoutScope.requestId, shows: ["401 unauthenticated", "lacks the scope"] },
+    { id: byForm.requestId, shows: ["402 out_of_credits", "in the playground"] },
   ];
 }
 

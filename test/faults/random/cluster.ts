@@ -3,7 +3,6 @@ import type { Plan } from "../../../shared/credits/plans.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { createQueue } from "../../../shared/queue/search-queue.ts";
 import { headerScopes, type Scope } from "../../../shared/organizations/organizations.ts";
-import { issueToken } from "../../../api/tokens/tokens.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 import { priceMils } from "../audit/evidence.ts";
 import { ClusterProcess } from "./cluster-process.ts";
@@ -161,11 +160,7 @@ export class Cluster {
 
   /** Sets limits for an organization and its token. @returns a limited token with the scope `search`, and one with `usage`. */
   async #cap({ organizationId, tokenId }: Organization): Promise<CustomerToken[]> {
-    const issue = async (scope: Scope): Promise<CustomerToken> => {
-      const issued = await issueToken(this.service.database, organizationId, { scopes: [scope] });
-      if (!issued) throw new Error("no token");
-      return issued;
-    };
+    const issue = (scope: Scope) => this.service.issue(organizationId, { scopes: [scope] });
     const searching = await issue("search");
     await this.limits.change({ kind: "organization", organizationId, id: organizationId }, { dayMils: 20 * priceMils });
     await this.limits.change({ kind: "token", organizationId, id: tokenId }, { dayMils: 4 * priceMils });

@@ -1,6 +1,6 @@
 import type { Answer } from "../processes/service.ts";
 import { Connection } from "./connection.ts";
-import { type PartialResponse, responsesIn } from "./responses.ts";
+import { answerOf, type PartialResponse, responsesIn } from "./responses.ts";
 
 const waitMsMax = 15_000;
 
@@ -72,7 +72,4 @@ function startDripping(connection: Connection, { bytes, everyMs }: { bytes: stri
   }, everyMs);
 }
 
-function toAnswer({ status, headers, body: text }: PartialResponse): Answer {
-  const isJson = headers.get("content-type")?.includes("json");
-  return { status, headers, text, body: isJson ? JSON.parse(text) : undefined };
-}
+const toAnswer = (response: PartialResponse): Answer => answerOf(response, response.body);

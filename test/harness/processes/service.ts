@@ -11,9 +11,10 @@ import { startRedis } from "../../../local/redis.ts";
 import type { LocalServer } from "../../../local/local-server.ts";
 import { openLog } from "../../../shared/log.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
-import { issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
+import { type IssuedToken, issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
 import type { FreshDatabase } from "../servers/fresh-database.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
+import { answerOf } from "../clients/responses.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
@@ -45,6 +46,8 @@ export interface Organization {
 export interface Answer {
   status: number;
   headers: Headers;
+  /** From the header; '' if there is none. */
+  requestId: string;
   text: string;
   // biome-ignore lint: a test reads any field of any answer and asserts its value.
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -152,9 +155,14 @@ export class Service {
     const mils = options.creditMils ?? 1_000;
     if (mils > 0) await grantCredit(this.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
     const { scopes, dayMils } = options;
-    const issued = await issueToken(this.database, organizationId, { scopes, dayMils });
-    if (!issued) throw new Error("no token");
-    return { organizationId, ...issued };
+    return { organizationId, ...(await this.issue(organizationId, { scopes, dayMils })) };
+  }
+
+  /** Another token of an organization. */
+  async issue(organizationId: string, terms?: TokenTerms): Promise<IssuedToken> {
+    const issued = await issueToken(this.database, organizationId, terms);
+    if (!issued) throw new Error(`no organization ${organizationId}`);
+    return issued;
   }
 
   /** POST /v1/serp/search as a caller sends it; `api` chooses the process. */
@@ -185,9 +193,8 @@ export class Service {
     if (!process) throw new Error(`there is no API ${api}`);
     const response = await fetch(process.url + path, init);
     const text = await response.text();
-    const isJson = response.headers.get("content-type")?.includes("json");
     this.#latestAnswer = { at: new Date(), path, status: response.status, text: text.slice(0, answerCharactersShown) };
-    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
+    return answerOf(response, text);
   }
 
   /** An organization's holds in Redis: their number and their sum. */
@@ -197,8 +204,7 @@ export class Service {
   }
 
   /** Waits until the log has a search. @returns its request id. */
-  async logged({ headers }: Answer): Promise<string> {
-    const requestId = headers.get("x-request-id") ?? "";
+  async logged({ requestId }: Answer): Promise<string> {
     await this.until(async () => {
       const { rows } = await this.database.query("select from search_log where request_id = $1", [requestId]);
       return rows.length === 1;
