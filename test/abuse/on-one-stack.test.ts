@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, expect, inject, test } from "vitest";
 import { notHeld } from "../faults/report.ts";
 import { stackServers } from "../harness/servers/servers.ts";
 import { tenOrganic } from "../harness/stubs/serper-stub.ts";
@@ -19,10 +19,7 @@ const attemptsMax = 3;
 const connectMsMax = 250;
 const pauseMs = 100;
 
-let stack: AttackStack;
-beforeAll(async () => {
-  stack = await AttackStack.open(stackServers(), { workers: 2 });
-});
+const stack = await AttackStack.open(stackServers(), { workers: 2 });
 afterAll(() => stack.close());
 
 test.each(attacks.filter(({ sharesStack }) => sharesStack))("$name", async (attack) => {

@@ -4,25 +4,21 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { rolldown } from "rolldown";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { openApiDocument } from "../../api/docs/openapi-document.ts";
 import { schemaOfPythonClient } from "../../clients/python-schema.ts";
 import { schemaOfTypescriptClient } from "../../clients/typescript-schema.ts";
 import { readSource } from "../harness/assertions/sources.ts";
-import { type PackedTypescript, packTypescript } from "../harness/clients/packed-typescript.ts";
+import { packTypescript } from "../harness/clients/packed-typescript.ts";
 
 /** The npm package as a caller installs it. */
 
 const codeBytesMax = 16_000;
 const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 
-let packed: PackedTypescript;
-let installed: string;
-beforeAll(async () => {
-  packed = await packTypescript();
-  installed = join(packed.folder, "node_modules/serpmill");
-  await symlink(join(modules, "@types"), join(packed.folder, "node_modules/@types"));
-});
+const packed = await packTypescript();
+const installed = join(packed.folder, "node_modules/serpmill");
+await symlink(join(modules, "@types"), join(packed.folder, "node_modules/@types"));
 afterAll(() => packed.remove());
 
 test("the types are those of the API's document; `npm run clients` writes them", async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { migrate } from "../../shared/database/migrate.ts";
 import { prepareUpgrade } from "../harness/processes/last-release.ts";
@@ -10,7 +10,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
 import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
-import { reply, type SerperStub, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 
 /**
@@ -20,7 +20,6 @@ import { processUrlOf } from "../../local/postgres.ts";
 
 const upgrade = await prepareUpgrade();
 type Release = "last" | "this";
-let stub: SerperStub;
 
 const checkoutOf = (release: Release) => (release === "last" ? upgrade.last : undefined);
 const callers = 8;
@@ -52,11 +51,9 @@ async function faultsOf(service: Service): Promise<unknown[]> {
   return [...violations, ...processes.flatMap(({ errors, stderr }) => [...errors, ...(stderr === "" ? [] : [stderr])])];
 }
 
-beforeAll(async () => {
-  stub = await startSerperStub();
-  stub.otherwise = (request, response) =>
-    (request.body["q"] === "refused" ? reply(400, { message: "Bad", statusCode: 400 }) : tenOrganic)(request, response);
-});
+const stub = await startSerperStub();
+stub.otherwise = (request, response) =>
+  (request.body["q"] === "refused" ? reply(400, { message: "Bad", statusCode: 400 }) : tenOrganic)(request, response);
 afterAll(async () => {
   await stub.close();
   upgrade.remove();

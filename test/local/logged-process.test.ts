@@ -1,16 +1,12 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { startLoggedProcess } from "../../local/logged-process.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 
-let guarded: GuardedFolder;
-let folder: string;
-beforeAll(async () => {
-  guarded = await GuardedFolder.create("serpmill-logged-");
-  folder = guarded.path;
-});
+const guarded = await GuardedFolder.create("serpmill-logged-");
+const folder = guarded.path;
 afterAll(() => guarded.remove());
 
 /** A program that logs one line and runs until it is stopped. `write` changes its file. */

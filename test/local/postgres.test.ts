@@ -4,25 +4,23 @@ import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, expect, test } from "vitest";
 import { startPostgres } from "../../local/postgres.ts";
 import type { LocalServer, LocalServerOptions } from "../../local/local-server.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 
-let initialised: string; // A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb.
-let server: LocalServer; // For the tests that leave it as it is.
-beforeAll(async () => {
-  initialised = await emptyFolder();
-  await (await startPostgres({ folder: initialised })).stop();
-  server = await startPostgres({ folder: await initialisedFolder() });
-});
+const folders: GuardedFolder[] = [];
+/** A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb. */
+const initialised = await emptyFolder();
+await (await startPostgres({ folder: initialised })).stop();
+/** For the tests that leave it as it is. */
+const server = await startPostgres({ folder: await initialisedFolder() });
 afterAll(async () => {
   await server.stop();
   for (const folder of folders) folder.remove();
 });
 
-const folders: GuardedFolder[] = [];
 const stops: (() => Promise<void>)[] = [];
 
 afterEach(async () => {

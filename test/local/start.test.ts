@@ -5,7 +5,7 @@ import { chmod, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../shared/database/migrate.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { startPostgres } from "../../local/postgres.ts";
@@ -20,15 +20,10 @@ import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 
 /** `npm start`, from its first line to Ctrl-C. */
 
-let guarded: GuardedFolder;
-let database: Awaited<ReturnType<typeof freshDatabase>>;
-let redis: Awaited<ReturnType<typeof freshRedis>>;
-beforeAll(async () => {
-  guarded = await GuardedFolder.create("serpmill-start-");
-  // For root, Postgres runs as another user. One that cannot enter this folder would get another for its data, which stays.
-  await chmod(guarded.path, 0o711);
-  [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
-});
+const guarded = await GuardedFolder.create("serpmill-start-");
+// For root, Postgres runs as another user. One that cannot enter this folder would get another for its data, which stays.
+await chmod(guarded.path, 0o711);
+const [database, redis] = await Promise.all([freshDatabase(), freshRedis()]);
 afterAll(async () => {
   await redis.stop();
   await database.drop();

@@ -1,14 +1,13 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
-import { type Context, openContext } from "../../shared/process/context.ts";
+import { openContext } from "../../shared/process/context.ts";
 import { indexEntryOf } from "../../shared/credits/open-holds.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
@@ -18,27 +17,21 @@ import { queueKeys, scorePerTurn } from "../../shared/queue/search-queue.ts";
 import { reverseUndelivered } from "../../worker/reconcile.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
-import type { FreshDatabase } from "../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { createPayer } from "../harness/fixtures/payer.ts";
 
-let postgres: FreshDatabase;
-let server: LocalServer;
-let context: Context;
 const lines: string[] = [];
-beforeAll(async () => {
-  [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
-  const config = readConfig({
-    DATABASE_URL: processUrlOf(postgres.url),
-    REDIS_URL: server.url,
-    SERP_PROVIDERS: "sandbox",
-  });
-  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
-  startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"), {
-    isCutOff: async () => false,
-  });
+const [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
+const config = readConfig({
+  DATABASE_URL: processUrlOf(postgres.url),
+  REDIS_URL: server.url,
+  SERP_PROVIDERS: "sandbox",
+});
+const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+const context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
+startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"), {
+  isCutOff: async () => false,
 });
 afterAll(async () => {
   await context.shutdown.run(context.log);

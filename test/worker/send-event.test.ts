@@ -13,10 +13,7 @@ import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-r
 
 /** One attempt to send an event. The payer has chosen the address, so the receiver may be anything. */
 
-let receiver: WebhookReceiver;
-beforeAll(async () => {
-  receiver = await WebhookReceiver.start();
-});
+const receiver = await WebhookReceiver.start();
 afterAll(() => receiver.close());
 afterEach(() => {
   receiver.received.length = 0;

@@ -1,5 +1,5 @@
-import { beforeAll, expect, test } from "vitest";
-import { issueToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
+import { expect, test } from "vitest";
+import { newToken, revokeToken } from "../../../api/tokens/tokens.ts";
 import { type Exchange, sendRaw } from "../../harness/clients/raw-http.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { challenges, expectNoTrace, refusalIn } from "../../harness/fixtures/refusals.ts";
@@ -7,23 +7,18 @@ import { organization, service } from "./fixture.ts";
 
 /** Tokens. Each request carries a search that is valid otherwise. */
 
-let revoked: string;
-let expired: string;
-beforeAll(async () => {
-  revoked = await tokenOf(async (tokenId) => void (await revokeToken(service.database, tokenId)));
-  expired = await tokenOf((tokenId) =>
-    asOwner(service.databaseUrl, (client) =>
-      client.query("update tokens set expires_at = now() - interval '1 second' where id = $1", [tokenId]),
-    ),
-  );
-});
+const revoked = await tokenOf(async (tokenId) => void (await revokeToken(service.database, tokenId)));
+const expired = await tokenOf((tokenId) =>
+  asOwner(service.databaseUrl, (client) =>
+    client.query("update tokens set expires_at = now() - interval '1 second' where id = $1", [tokenId]),
+  ),
+);
 
 /** A valid token that is then made invalid. */
 async function tokenOf(invalidate: (tokenId: string) => Promise<unknown>): Promise<string> {
-  const issued = await issueToken(service.database, organization.organizationId);
-  if (!issued) throw new Error("no token");
-  await invalidate(issued.tokenId);
-  return issued.token;
+  const { token, tokenId } = await service.issue(organization.organizationId);
+  await invalidate(tokenId);
+  return token;
 }
 
 const body = '{"keyword":"a"}';

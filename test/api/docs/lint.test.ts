@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import spectralCore from "@stoplight/spectral-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
 import { compileCache } from "../../harness/processes/compile-cache.ts";
@@ -15,13 +15,9 @@ import { exceptions, ruleset } from "./spectral-ruleset.ts";
 
 const scoreMin = 90;
 
-let guarded: GuardedFolder;
-let folder: string;
-beforeAll(async () => {
-  guarded = await GuardedFolder.create("serpmill-openapi-");
-  folder = guarded.path;
-  await writeFile(join(folder, "openapi.json"), JSON.stringify(openApiDocument()));
-});
+const guarded = await GuardedFolder.create("serpmill-openapi-");
+const folder = guarded.path;
+await writeFile(join(folder, "openapi.json"), JSON.stringify(openApiDocument()));
 afterAll(() => guarded.remove());
 
 /** Runs Redocly's command without telemetry and without its check for updates. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { Connection } from "../../harness/clients/connection.ts";
 import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
@@ -15,13 +15,9 @@ const readBytes = 100_000;
 const deliveryMs = 170_000;
 const session = "mcp_1";
 
-let prompt: AnsweringApi;
 /** Its searches take long enough for one progress notification. */
-let slow: AnsweringApi;
-beforeAll(async () => {
-  prompt = await AnsweringApi.start({ body, deliveryMs });
-  slow = await AnsweringApi.start({ body, deliveryMs, searchMs: 1_200 });
-});
+const prompt = await AnsweringApi.start({ body, deliveryMs });
+const slow = await AnsweringApi.start({ body, deliveryMs, searchMs: 1_200 });
 afterAll(() => {
   prompt.stop();
   slow.stop();

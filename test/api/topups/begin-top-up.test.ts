@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { openTopups, type Topups } from "../../../api/topups/topups.ts";
 import { readConfig } from "../../../shared/config.ts";
 import { newId } from "../../../shared/ids.ts";
@@ -14,12 +14,8 @@ const shortTimeoutMs = 500;
 const organizationId = newId("org");
 const logLines: string[] = [];
 const metrics = openMetrics();
-let stub: StripeStub;
-let topups: Topups;
-beforeAll(async () => {
-  stub = await StripeStub.start();
-  topups = await open(stub.environment);
-});
+const stub = await StripeStub.start();
+const topups = await open(stub.environment);
 afterAll(() => stub.close());
 afterEach(() => {
   stub.calls.length = 0;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { beginErasure, type ErasedRows, eraseRows } from "../../../commands/erasure/erase-organization.ts";
 import { createOrganization } from "../../../shared/organizations/organizations.ts";
 import { issueToken } from "../../../api/tokens/tokens.ts";
@@ -7,11 +7,8 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** Erasing the rows of an organization, of which there may be millions. */
 
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-beforeAll(async () => {
-  opened = await openFreshDatabase();
-  await opened.database.query("select rotate_days('search_log', 30)");
-});
+const opened = await openFreshDatabase();
+await opened.database.query("select rotate_days('search_log', 30)");
 afterAll(() => opened.close());
 
 const tables = ["tokens", "answers", "search_log"];

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { stackServers } from "../../harness/servers/servers.ts";
 import { notHeld } from "../report.ts";
 import { equalSearchesSettings, measureEqualSearches } from "./equal-searches.ts";
@@ -12,10 +12,10 @@ import { ScenarioStack, withStack } from "./scenario-stack.ts";
 
 /** Small scenarios. They check outcomes; `npm run faults -- scenarios` also measures times. */
 
-let stack: ScenarioStack;
-beforeAll(async () => {
-  const settings = { ...equalSearchesSettings, SEARCH_DEADLINE_MS: "30000" };
-  stack = await ScenarioStack.open(stackServers(), { apis: 2, workers: 2, settings });
+const stack = await ScenarioStack.open(stackServers(), {
+  apis: 2,
+  workers: 2,
+  settings: { ...equalSearchesSettings, SEARCH_DEADLINE_MS: "30000" },
 });
 afterAll(() => stack.close());
 

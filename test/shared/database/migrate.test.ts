@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Client } from "pg";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../../shared/database/migrate.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { readSource } from "../../harness/assertions/sources.ts";
@@ -13,12 +13,9 @@ import { freshDatabase } from "../../harness/servers/servers.ts";
 /** Migrations of a database that serves searches at the same time. */
 
 const patience = { lockMsMax: 50, attemptsMax: 3, pauseMs: 1 };
-let folder: string;
 let database: FreshDatabase;
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "serpmill-migrations-"));
-});
+const folder = await mkdtemp(join(tmpdir(), "serpmill-migrations-"));
 afterAll(() => rm(folder, { recursive: true }));
 beforeEach(async () => {
   database = await freshDatabase();

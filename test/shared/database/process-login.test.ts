@@ -1,8 +1,7 @@
 import pg from "pg";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../../shared/database/pool.ts";
-import type { LocalServer } from "../../../local/local-server.ts";
 import { processUrlOf, startPostgres } from "../../../local/postgres.ts";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { run } from "../../harness/processes/run.ts";
@@ -11,20 +10,14 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** The owner of the database, who is no superuser, and the role as which the processes log in. */
 
-let server: LocalServer;
-let ownerUrl: string;
-let processUrl: string;
-
-beforeAll(async () => {
-  server = await startPostgres();
-  // As in docker compose, but for the last statement, which would lock the test out.
-  const [createRole = "", createDatabase = ""] = readSource("deploy/postgres/owner.sh").match(/^create .*$/gm) ?? [];
-  await asOwner(server.url, async (client) => {
-    await client.query(createRole.replace(":'password'", "'keeps'"));
-    await client.query(createDatabase.replace("database serpmill", "database one"));
-  });
-  ({ ownerUrl, processUrl } = urlsOf("one"));
+const server = await startPostgres();
+// As in docker compose, but for the last statement, which would lock the test out.
+const [createRole = "", createDatabase = ""] = readSource("deploy/postgres/owner.sh").match(/^create .*$/gm) ?? [];
+await asOwner(server.url, async (client) => {
+  await client.query(createRole.replace(":'password'", "'keeps'"));
+  await client.query(createDatabase.replace("database serpmill", "database one"));
 });
+const { ownerUrl, processUrl } = urlsOf("one");
 afterAll(() => server.stop());
 
 function urlsOf(name: string) {

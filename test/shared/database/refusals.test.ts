@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { migrate } from "../../../shared/database/migrate.ts";
-import { type Database, openDatabase } from "../../../shared/database/pool.ts";
+import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId } from "../../../shared/ids.ts";
 import { openLog } from "../../../shared/log.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
@@ -10,16 +10,10 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 const log = openLog({ name: "test", level: "silent" });
 const shutdown = new Shutdown();
 const organizationId = newId("org");
-let url: string;
-let database: Database;
-let drop: () => Promise<void>;
-
-beforeAll(async () => {
-  ({ url, drop } = await freshDatabase());
-  database = openDatabase({ url, name: "test", sizeMax: 2, log, shutdown });
-  await database.query("insert into organizations (id, name, plan_code) values ($1, 'Test', 'free')", [organizationId]);
-  await database.query("select * from change_credit('grant', $1, 'g', 10, 'test')", [organizationId]);
-});
+const { url, drop } = await freshDatabase();
+const database = openDatabase({ url, name: "test", sizeMax: 2, log, shutdown });
+await database.query("insert into organizations (id, name, plan_code) values ($1, 'Test', 'free')", [organizationId]);
+await database.query("select * from change_credit('grant', $1, 'g', 10, 'test')", [organizationId]);
 afterAll(async () => {
   await shutdown.run(log);
   await drop();

@@ -1,30 +1,23 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { LocalServer } from "../../../local/local-server.ts";
+import { afterAll, expect, test } from "vitest";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
 import { awaitSingleRedis } from "../../../shared/redis/connect.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { RunningProcess } from "../../harness/processes/process.ts";
 import { usualSettings } from "../../harness/processes/supervised-process.ts";
-import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 
 /** A Redis that refuses every command with BUSY, because a script does not end. */
 
-let server: LocalServer;
-let database: FreshDatabase;
-let operator: Redis;
-beforeAll(async () => {
-  [server, database] = await Promise.all([
-    startRedis({ extraArgs: ["--busy-reply-threshold", "50"] }),
-    freshDatabase(),
-  ]);
-  operator = new Redis(server.url);
-  await operator.ping();
-});
+const [server, database] = await Promise.all([
+  startRedis({ extraArgs: ["--busy-reply-threshold", "50"] }),
+  freshDatabase(),
+]);
+const operator = new Redis(server.url);
+await operator.ping();
 afterAll(async () => {
   operator.disconnect();
   await Promise.all([server.stop(), database.drop()]);

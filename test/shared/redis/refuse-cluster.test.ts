@@ -1,30 +1,23 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { LocalServer } from "../../../local/local-server.ts";
+import { afterAll, expect, test } from "vitest";
 import { freePort } from "../../../local/ports.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { run } from "../../harness/processes/run.ts";
-import type { FreshDatabase } from "../../harness/servers/fresh-database.ts";
 import { addRedisUsers } from "../../harness/servers/redis-users.ts";
 import { freshDatabase } from "../../harness/servers/servers.ts";
 import { usualSettings } from "../../harness/processes/supervised-process.ts";
 
 /** A Redis Cluster of one node that has all slots, so that nothing but its mode is wrong. */
 
-let cluster: LocalServer;
-let urls: { api: string; worker: string };
-let database: FreshDatabase;
-beforeAll(async () => {
-  const extraArgs = ["--cluster-enabled", "yes", "--cluster-port", String(await freePort())];
-  [cluster, database] = await Promise.all([startRedis({ extraArgs }), freshDatabase()]);
-  urls = await addRedisUsers(cluster);
-  const operator = new Redis(cluster.url);
-  await operator.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
-  await eventually(async () => (await operator.cluster("INFO")).includes("cluster_state:ok"));
-  operator.disconnect();
-});
+const extraArgs = ["--cluster-enabled", "yes", "--cluster-port", String(await freePort())];
+const [cluster, database] = await Promise.all([startRedis({ extraArgs }), freshDatabase()]);
+const urls = await addRedisUsers(cluster);
+const operator = new Redis(cluster.url);
+await operator.call("CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+await eventually(async () => (await operator.cluster("INFO")).includes("cluster_state:ok"));
+operator.disconnect();
 afterAll(() => Promise.all([cluster.stop(), database.drop()]));
 
 const messageIn = (line: string): unknown => line !== "" && JSON.parse(line).msg;

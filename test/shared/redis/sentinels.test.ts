@@ -1,30 +1,23 @@
 import type { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openLog } from "../../../shared/log.ts";
 import { RedisConnections } from "../../../shared/redis/connections.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
-import { type RedisPair, startRedisPair } from "../../harness/servers/redis-pair.ts";
-import { type Sentinels, startSentinels } from "../../harness/servers/sentinels.ts";
+import { startRedisPair } from "../../harness/servers/redis-pair.ts";
+import { startSentinels } from "../../harness/servers/sentinels.ts";
 
 /** The connections of a process whose REDIS_URL names Sentinels. The tests build on each other. */
 
 const log = openLog({ name: "test", level: "silent" });
 const names = ["serpmill-reads", "serpmill-writes"];
 
-let pair: RedisPair;
-let sentinels: Sentinels;
-let shutdown: Shutdown;
-let connections: RedisConnections;
-let opened: Redis[];
-beforeAll(async () => {
-  pair = await startRedisPair();
-  sentinels = await startSentinels(pair.servers[0]);
-  shutdown = new Shutdown();
-  connections = openConnections();
-  opened = [connections.openBlocking("reads"), connections.openBlocking("writes")];
-  await eventually(async () => connections.notReady().length === 0);
-});
+const pair = await startRedisPair();
+const sentinels = await startSentinels(pair.servers[0]);
+const shutdown = new Shutdown();
+const connections = openConnections();
+const opened = [connections.openBlocking("reads"), connections.openBlocking("writes")];
+await eventually(async () => connections.notReady().length === 0);
 afterAll(async () => {
   for (const redis of opened) redis.disconnect();
   await shutdown.run(log);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { inTransaction } from "../../../shared/database/transaction.ts";
 import {
   attemptsMax,
@@ -15,10 +15,7 @@ import { operator } from "../../harness/fixtures/operator.ts";
 
 /** What remains of an event that two processes change at the same time. */
 
-let opened: Awaited<ReturnType<typeof openFreshDatabase>>;
-beforeAll(async () => {
-  opened = await openFreshDatabase();
-});
+const opened = await openFreshDatabase();
 afterAll(() => opened.close());
 
 /** An organization with a webhook and an event that is due. */

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { LocalServer } from "../../../local/local-server.ts";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { query } from "../../harness/fixtures/queries.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
@@ -8,12 +7,9 @@ import { queryFingerprint, searchedPart } from "../../../shared/query/query.ts";
 import { openOneSlot } from "./one-slot.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
-let redisServer: LocalServer;
+let redisServer = await freshRedis();
 let google: FakeGoogle;
 
-beforeAll(async () => {
-  redisServer = await freshRedis();
-});
 afterAll(() => redisServer.stop());
 beforeEach(async () => {
   google = new FakeGoogle();

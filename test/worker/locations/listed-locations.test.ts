@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { toListedLocation } from "../../../worker/locations/listed-location.ts";
 import { removeList, storeList } from "../../../worker/locations/stored-lists.ts";
-import type { Database } from "../../../shared/database/pool.ts";
 import type { Provider, ProviderQuery } from "../../../worker/providers/provider.ts";
 import { openSandbox } from "../../../worker/providers/sandbox/sandbox.ts";
 import { ListedLocations } from "../../../worker/locations/listed-locations.ts";
@@ -11,12 +10,8 @@ import { openGoogle } from "../../harness/processes/google-engine.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 const deadlineMs = 20_000;
-let database: Database;
-let close: () => Promise<void>;
-beforeAll(async () => {
-  ({ database, close } = await openFreshDatabase());
-});
-afterAll(() => close());
+const { database, close } = await openFreshDatabase();
+afterAll(close);
 beforeEach(() => database.query("delete from location_lists").then(() => undefined));
 
 async function store(provider: string, names: readonly string[] = places.map(([name]) => name)): Promise<void> {

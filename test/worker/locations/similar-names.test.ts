@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Database } from "../../../shared/database/pool.ts";
+import { afterAll, expect, test } from "vitest";
 import { toListedLocation } from "../../../worker/locations/listed-location.ts";
 import { SimilarNames } from "../../../worker/locations/find-location.ts";
 import { storeList } from "../../../worker/locations/stored-lists.ts";
@@ -7,14 +6,10 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** Refusals of unknown places are free, so what they cost a worker is bounded. */
 
-let database: Database;
-let close: () => Promise<void>;
-beforeAll(async () => {
-  ({ database, close } = await openFreshDatabase());
-  const munich = toListedLocation({ name: "Munich,Bavaria,Germany", countryCode: "DE", type: "City" });
-  await storeList(database, "dataforseo", { locations: munich ? [munich] : [], onProgress: () => undefined });
-});
-afterAll(() => close());
+const { database, close } = await openFreshDatabase();
+const munich = toListedLocation({ name: "Munich,Bavaria,Germany", countryCode: "DE", type: "City" });
+await storeList(database, "dataforseo", { locations: munich ? [munich] : [], onProgress: () => undefined });
+afterAll(close);
 
 test("while names are compared, and for a while after that, no others are", async () => {
   const similar = new SimilarNames(database);

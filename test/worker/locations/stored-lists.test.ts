@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { ListedLocation } from "../../../worker/locations/listed-location.ts";
 import { findNamesakes, readStoredLists, storeList } from "../../../worker/locations/stored-lists.ts";
-import type { Database } from "../../../shared/database/pool.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
-let database: Database;
-let url: string;
-let close: () => Promise<void>;
-beforeAll(async () => {
-  ({ database, url, close } = await openFreshDatabase());
-});
-afterAll(() => close());
+const { database, url, close } = await openFreshDatabase();
+afterAll(close);
 
 const onProgress = () => undefined;
 

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { Redis } from "ioredis";
 import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
 import { verifyLedger } from "../../../../commands/ledger.ts";
-import { type Database, openDatabase } from "../../../../shared/database/pool.ts";
-import type { LocalServer } from "../../../../local/local-server.ts";
+import { openDatabase } from "../../../../shared/database/pool.ts";
 import { openLog } from "../../../../shared/log.ts";
-import type { FreshDatabase } from "../../../harness/servers/fresh-database.ts";
 import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";
 import { checkMoneyModel } from "./money-model.ts";
 
@@ -15,15 +13,9 @@ const timeoutMs = 240_000;
 
 const log = openLog({ name: "test", level: "silent" });
 const shutdown = new Shutdown();
-let server: LocalServer;
-let fresh: FreshDatabase;
-let redis: Redis;
-let database: Database;
-beforeAll(async () => {
-  [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
-  redis = new Redis(server.url);
-  database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
-});
+const [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
+const redis = new Redis(server.url);
+const database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
 afterAll(async () => {
   redis.disconnect();
   await server.stop();
