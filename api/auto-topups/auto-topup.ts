@@ -17,6 +17,8 @@ const failureReasons = [
   "card_unusable",
   /** Stripe refused the request itself. */
   "refused",
+  /** The operator refunded the payment before its credit was added. Another charge at once would undo that. */
+  "refunded",
   /** Stripe gave no answer in all attempts. */
   "payments_unavailable",
   /** The payer disputed a payment at the bank. */

@@ -14,7 +14,7 @@ export const failuresMax = pausesSeconds.length + 1;
 
 const actor: Actor = { kind: "service", name: "auto-topups" };
 
-/** A payment that Stripe did not make. */
+/** A payment that Stripe did not make, or that the operator refunded before it was credited. */
 export interface Failure {
   reason: FailureReason;
   paymentIntentId: string | undefined;
@@ -23,7 +23,7 @@ export interface Failure {
 }
 
 /**
- * Ends a payment that was declined, and sets when the next one may begin, or pauses automatic top-ups: with an entry in the
+ * Ends a payment that failed, and sets when the next one may begin, or pauses automatic top-ups: with an entry in the
  * audit trail and an event for the payer's webhook, in one transaction. A card that the payer has replaced or removed meanwhile
  * says nothing about the next payment.
  * @returns whether they are paused now; undefined if the payment had ended before.
@@ -63,18 +63,15 @@ export async function recordFailure(
 
 /**
  * Ends a payment that Stripe does not know and that must not be made, because the payer switched automatic top-ups off or
- * removed the card, or because it had all its attempts; or one that the operator refunded before it was credited. This is not a
- * failure.
+ * removed the card, or because it had all its attempts. This is not a failure.
  */
-export async function recordNotCharged(
+export async function recordCancelled(
   database: Database,
   { paymentId, organizationId }: ClaimedPayment,
-  reason: "cancelled" | "refunded",
-  paymentIntentId?: string,
 ): Promise<void> {
   await inTransaction(database, async (transaction) => {
     await lockAutoTopup(transaction, organizationId);
-    await fail(transaction, paymentId, reason, paymentIntentId);
+    await fail(transaction, paymentId, "cancelled", undefined);
   });
 }
 

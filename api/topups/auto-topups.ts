@@ -2,7 +2,7 @@ import type { Stripe } from "stripe";
 import type { Actor } from "../../shared/audit/audit.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { type Failure, pauseUnanswered, recordFailure, recordNotCharged } from "../auto-topups/payment-failures.ts";
+import { type Failure, pauseUnanswered, recordCancelled, recordFailure } from "../auto-topups/payment-failures.ts";
 import {
   beginPayment,
   type ClaimedPayment,
@@ -112,24 +112,20 @@ function startAutoTopups(context: AutoTopupContext, stripe: Stripe): void {
 
 /** Makes one attempt at a payment. A first one charges the card at once; a later one asks first whether it was charged. */
 async function makePayment(context: AutoTopupContext, stripe: Stripe, payment: ClaimedPayment): Promise<void> {
-  const { database, log, metrics } = context;
+  const { database, metrics } = context;
   const found = payment.attempts === 1 ? { answer: "absent" as const } : await findCharge(stripe, payment);
   const isAbsent = found.answer === "absent";
   // An open payment blocks the next one, so what Stripe does not have and we no longer charge must end.
   if (isAbsent && !(payment.mayCharge && isChargeable(payment))) {
     metrics.autoTopups.inc({ outcome: "cancelled" });
-    return recordNotCharged(database, payment, "cancelled");
+    return recordCancelled(database, payment);
   }
   const answer = isAbsent ? await chargeCard(stripe, payment) : found;
-  const { organizationId, paymentId } = payment;
   switch (answer.answer) {
     case "paid":
       return credit(context, answer.intent, payment);
     case "declined":
       return decline(context, payment, answer);
-    case "refunded":
-      log.warn({ organizationId, paymentId, ...answer }, "a payment was refunded at Stripe before it was credited");
-      return recordNotCharged(database, payment, "refunded", answer.paymentIntentId);
     case "unknown":
       return leaveOpen(context, payment, answer.logFields);
   }

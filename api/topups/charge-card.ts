@@ -18,13 +18,12 @@ const intentsMax = 100;
 
 /**
  * What Stripe says about a payment.
- * - `paid`: with the PaymentIntent; `refunded`: it was paid, and the operator has paid it back since.
- * - `declined`: not charged, and it never will be.
+ * - `paid`: with the PaymentIntent.
+ * - `declined`: not charged, and it never will be; or the operator has refunded it since.
  * - `unknown`: no answer, or one that does not say whether the card was charged, or the bank has not decided yet.
  */
 type ChargeAnswer =
   | { answer: "paid"; intent: unknown }
-  | { answer: "refunded"; paymentIntentId: string }
   | ({ answer: "declined" } & Failure)
   | { answer: "unknown"; logFields: object };
 
@@ -88,7 +87,7 @@ const anyIntent = z.object({
 function answerOf(intent: unknown): ChargeAnswer {
   const { id, status, last_payment_error: error, latest_charge: charge } = anyIntent.parse(intent);
   if (status === "succeeded" && typeof charge === "object" && charge?.refunded)
-    return { answer: "refunded", paymentIntentId: id };
+    return { answer: "declined", reason: "refunded", isFinal: true, paymentIntentId: id };
   if (status === "succeeded") return { answer: "paid", intent };
   if (status === "processing") return { answer: "unknown", logFields: { paymentIntentId: id, status } };
   // It waits for another card or for the payer, and neither comes. Without them Stripe does not charge it.

@@ -327,6 +327,8 @@ const pauseMessages: Record<FailureReason, string> = {
     "Your bank requires you to confirm each payment, so we cannot charge this card automatically. Save another card, or add credit yourself.",
   card_unusable: "Stripe no longer has your card. Save it again.",
   refused: "Stripe refused the payment. The operator of this service can tell you more.",
+  refunded:
+    "The last payment was refunded before its credit was added. Settle it with the operator of this service before you switch on again.",
   payments_unavailable:
     "Stripe did not answer for hours. If the last payment went through, its credit is added once Stripe answers.",
   disputed:

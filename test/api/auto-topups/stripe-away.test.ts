@@ -178,12 +178,12 @@ test("a payment that was made before the payer switched off is credited", async 
   expect(await payer.page()).toContain("Save a card");
 });
 
-test("a payment that the operator refunded before it was credited is not credited", async () => {
+test("a payment that the operator refunded before it was credited is not credited, and pauses automatic top-ups", async () => {
   const payer = await unansweredPayer();
   const intent = stub.cards.paid.find(({ customer }) => customer === payer.customer);
   stub.cards.refunded.add(intent?.id ?? "");
-  await payer.send("/off");
   await payer.endPauses();
   await service.until(async () => (await payer.payments())[0].state === "failed");
-  expect(await payer.topups()).toEqual([]);
+  expect(await payer.page()).toMatch(/Paused since.*The last payment was refunded before its credit was added\./s);
+  expect([payer.chargedAtStripe(), await payer.topups()]).toEqual([[10], []]);
 });
