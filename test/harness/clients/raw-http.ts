@@ -1,6 +1,6 @@
 import type { Answer } from "../processes/service.ts";
 import { Connection } from "./connection.ts";
-import { answerOf, type PartialResponse, responsesIn } from "./responses.ts";
+import { type PartialResponse, responsesIn } from "./responses.ts";
 
 const waitMsMax = 15_000;
 
@@ -72,4 +72,8 @@ function startDripping(connection: Connection, { bytes, everyMs }: { bytes: stri
   }, everyMs);
 }
 
-const toAnswer = (response: PartialResponse): Answer => answerOf(response, response.body);
+function toAnswer({ status, headers, body: text }: PartialResponse): Answer {
+  const isJson = headers.get("content-type")?.includes("json");
+  const requestId = headers.get("x-request-id") ?? "";
+  return { status, headers, requestId, text, body: isJson ? JSON.parse(text) : undefined };
+}

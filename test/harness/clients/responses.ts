@@ -1,17 +1,9 @@
-import type { Answer } from "../processes/service.ts";
-
 /** A response that has arrived, in whole or in part. */
 export interface PartialResponse {
   status: number;
   headers: Headers;
   body: string;
   isWhole: boolean;
-}
-
-export function answerOf({ status, headers }: Pick<Answer, "status" | "headers">, text: string): Answer {
-  const isJson = headers.get("content-type")?.includes("json");
-  const requestId = headers.get("x-request-id") ?? "";
-  return { status, headers, requestId, text, body: isJson ? JSON.parse(text) : undefined };
 }
 
 const headEnd = "\r\n\r\n";

@@ -14,7 +14,6 @@ import { createOrganization } from "../../../shared/organizations/organizations.
 import { type IssuedToken, issueToken, type TokenTerms } from "../../../api/tokens/tokens.ts";
 import type { FreshDatabase } from "../servers/fresh-database.ts";
 import { seesWorkers } from "../assertions/metrics.ts";
-import { answerOf } from "../clients/responses.ts";
 import { queueKeys } from "../../../shared/queue/search-queue.ts";
 import { asOwner } from "../servers/as-owner.ts";
 import { RunningProcess } from "./process.ts";
@@ -193,8 +192,11 @@ export class Service {
     if (!process) throw new Error(`there is no API ${api}`);
     const response = await fetch(process.url + path, init);
     const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
     this.#latestAnswer = { at: new Date(), path, status: response.status, text: text.slice(0, answerCharactersShown) };
-    return answerOf(response, text);
+    const { status, headers } = response;
+    const requestId = headers.get("x-request-id") ?? "";
+    return { status, headers, requestId, text, body: isJson ? JSON.parse(text) : undefined };
   }
 
   /** An organization's holds in Redis: their number and their sum. */
