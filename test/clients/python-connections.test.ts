@@ -15,10 +15,9 @@ async function serve(handler: RequestListener): Promise<string> {
   return url;
 }
 
-const fallingBack = `
-import socket, sys
-from urllib.parse import urlsplit
-from serpmill import Serpmill
+/** A server whose queue is full: the kernel answers no further connection. */
+const silentServer = `
+import socket
 
 silent = socket.socket()
 silent.bind(("127.0.0.1", 0))
@@ -27,6 +26,13 @@ waiting = [socket.socket() for _ in range(4)]
 for sock in waiting:
     sock.setblocking(False)
     sock.connect_ex(silent.getsockname())
+`;
+
+const fallingBack = `${silentServer}
+import sys
+from urllib.parse import urlsplit
+from serpmill import Serpmill
+
 addresses = [silent.getsockname(), ("127.0.0.1", urlsplit(sys.argv[1]).port)]
 socket.getaddrinfo = lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in addresses]
 print(Serpmill("smk_a", "http://serp.example").search_with_response({"keyword": "a"}).attempts)
@@ -41,17 +47,10 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
-const unanswered = `
-import socket, threading
+const unanswered = `${silentServer}
+import threading
 from serpmill import Cancellation, Serpmill, SerpmillError
 
-silent = socket.socket()
-silent.bind(("127.0.0.1", 0))
-silent.listen(0)
-waiting = [socket.socket() for _ in range(4)]
-for sock in waiting:
-    sock.setblocking(False)
-    sock.connect_ex(silent.getsockname())
 socket.getaddrinfo = lambda *_: [(socket.AF_INET, socket.SOCK_STREAM, 0, "", silent.getsockname())] * 20
 connect, tries = socket.socket.connect, []
 
