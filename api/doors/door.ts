@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { organicPerPage } from "../../shared/query/depth.ts";
-import { countryCodeByName } from "../../shared/query/countries.ts";
+import { countryCodeByName, countryName } from "../../shared/query/countries.ts";
 import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
 import { usState } from "../../shared/query/subdivisions.ts";
@@ -221,9 +221,13 @@ export function locationIn(location: string | undefined, country: string | undef
   if (location === undefined || country === undefined) return location ?? country;
   const tooLong = [location, country].find((text) => text.length > locationCharactersMax);
   if (tooLong !== undefined) return tooLong; // It is refused, and reading it takes long.
-  const state = countryCodeByName(country) === "US" ? usState(foldName(location)) : undefined;
+  const code = countryCodeByName(country);
+  const state = code === "US" ? usState(foldName(location)) : undefined;
   if (state) return `${state.name}, ${country}`;
-  return "problem" in readLocation(location) ? `${location}, ${country}` : location;
+  if (!("problem" in readLocation(location))) return location;
+  // After a place, `CA` may be California.
+  const name = code && usState(foldName(country)) ? countryName(code) : country;
+  return `${location}, ${name}`;
 }
 
 /** The organic results. All other elements of the page are of other types. */

@@ -222,6 +222,9 @@ const searched = (fields: object) =>
 test("at Serper's door `hl` is a language alone, and a place without a country is in that of `gl`", () => {
   expect(searched({ hl: "pt-br" })).toMatchObject({ location: "United States" });
   expect(searched({ gl: "uk", hl: "en", location: "London" })).toMatchObject({ location: "London,United Kingdom" });
+  expect(searched({ gl: "ca", location: "Ontario" })).toMatchObject({ location: "Ontario,Canada" });
+  expect(searched({ gl: "ca", location: "London, CA" })).toMatchObject({ location: "London,Canada" });
+  expect(searched({ gl: "de", location: "Georgetown" })).toMatchObject({ location: "Georgetown,Germany" });
 });
 
 test("Serper's door takes null for a field that was not sent", () => {
