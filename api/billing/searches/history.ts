@@ -260,7 +260,7 @@ const refundLabels: Record<RefundReason, string> = {
   provider_refused: "The search provider refused the service. If it continues, tell the operator",
   unreadable_answer: "The search provider’s answer could not be read. Search again; if it continues, tell the operator",
   engine_timeout: "No answer arrived before the deadline",
-  query_rejected: "The search provider rejected the query",
+  query_rejected: "No search provider can run this query. Check its place and language",
   deadline_passed: "The deadline passed before the search started",
   caller_disconnected: "The caller disconnected before the answer",
   not_enqueued: "The service could not accept the search",

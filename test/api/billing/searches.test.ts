@@ -250,6 +250,7 @@ test("a search's page has its query, its charge, every element of its answer whi
 test("a search that was not charged says why, and one that was credited back has both entries", async () => {
   const organization = await service.organization();
   const failed = await search(organization.token, { keyword: "sandbox:error" });
+  const unknown = await search(organization.token, { keyword: "tea", location: "Blah, Germany" });
   const charged = await past(organization, { keyword: "late" });
   await service.age();
   await service.until(async () => (await service.ledgerOf(organization.organizationId)).at(-1)?.kind === "reversal");
@@ -258,6 +259,7 @@ test("a search that was not charged says why, and one that was credited back has
   expect(await page(failed)).toContain(
     "Not charged $0.000 The search provider is down or overloaded. Search again in a few minutes.",
   );
+  expect(await page(unknown)).toContain("$0.000 No search provider can run this query. Check its place and language.");
   expect(await page(charged)).toMatch(
     /Credited back .*was not confirmed\. .*Charge −\$0\.005 .*Credited back \+ ?\$0\.005 \$1\.00/,
   );
