@@ -362,6 +362,23 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(person.page.url()).toBe(`${url}/billing/payments`);
   });
 
+  test("in forced colours the current page and filter stay marked, and the dots keep their colours", async () => {
+    const person = await openPage();
+    const organization = await service.organization();
+    await service.search(organization.token, { keyword: "coffee" });
+    await signIn(person, organization);
+    const { page } = person;
+    await page.goto(`${url}/billing/searches`);
+    const dot = () =>
+      page.evaluate('getComputedStyle(document.querySelector(".outcome.charged"), "::before").backgroundColor');
+    const usual = await dot();
+    await page.emulateMedia({ forcedColors: "active" });
+    expect(await dot()).toBe(usual);
+    const underlined = `[...document.querySelectorAll("nav a")]
+      .filter((link) => getComputedStyle(link).textDecorationLine === "underline").map((link) => link.textContent)`;
+    expect(await page.evaluate(underlined)).toEqual(["Searches", "All"]);
+  });
+
   test("none of these pages requested anything from elsewhere or violated its policy", () => {
     expect(visitors.length).toBeGreaterThan(5);
     expect(visitors.flatMap(({ foreign }) => foreign)).toEqual([]);
