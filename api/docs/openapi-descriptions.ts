@@ -107,4 +107,4 @@ without credit, and while the organization is suspended. The answer also has the
 export const aboutIdempotencyKey = `Makes a search safe to retry: 1 to 255 visible ASCII characters, new for each search, for example a UUID. A repeat within 24 hours
 with the same query gets the first answer, byte for byte, with \`Idempotency-Replayed: true\`, and is not charged. While the first request
 still runs, the repeat waits for it and gets its answer or its error. After an error the key is free again. The same key with another query is
-400 \`bad_request\` with the reason \`idempotency_key_reused\`.`;
+400 \`bad_request\` with the reason \`idempotency_key_reused\`. All tokens of an organization share its keys.`;
