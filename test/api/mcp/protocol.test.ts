@@ -126,9 +126,11 @@ test.each([
     status: 400,
     code: -32_000,
   },
-])("$status for JSON that is $what", async ({ body, headers, status, code }) => {
+  { what: "from a client that lists no events", body: ping, headers: { accept: "*/*" }, status: 406, code: -32_000 },
+])("$status without data for JSON that is $what", async ({ body, headers, status, code }) => {
   const answer = await expectNoTrace(service, organization, () => post(body, headers));
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status, body: { error: { code } } });
+  expect(answer.body.error).not.toHaveProperty("data");
 });
 
 test("an unknown method and a subscription to changes are not found", async () => {
