@@ -155,12 +155,14 @@ function stateAround(location: string): string | undefined {
 }
 
 /**
- * The places that a caller may mean by a canonical location whose place is not known: of the same name elsewhere, unless the area
- * is known; or else the place before a region, `Austin TX`; or else of a similar name around there.
+ * The places that a caller may mean by a canonical location whose place is not known: of the same name elsewhere, as of the country
+ * in `Taiwan,China`, unless the area is known; or else the place before a region, `Austin TX`; or else of a similar name around there.
  */
 export function placesMeant(location: string, known: "area" | "nothing"): string[] {
   const [place = ""] = location.split(",");
-  const named = known === "nothing" ? placesNamed(place).map(withoutSpaces) : [];
+  const country = countryName(countryCodeByName(place) ?? "");
+  const elsewhere = [country ?? [], placesNamed(place).map(withoutSpaces)].flat();
+  const named = known === "nothing" ? elsewhere.slice(0, candidatesMax) : [];
   const region = stateAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
   if (named.length > 0 || region === undefined) return named;
   const split = location === `${place},${region}` ? placesBeforeRegion(place, region) : [];

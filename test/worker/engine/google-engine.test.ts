@@ -79,6 +79,7 @@ describe("a search over HTTP", () => {
       ["Toronto ON, Canada", "Toronto,Ontario,Canada"],
       ["London England, United Kingdom", "London,England,United Kingdom"],
       ["Greater London, United Kingdom", "London,United Kingdom"],
+      ["Taiwan, China", "Taiwan"], // Not `Tanwan,China`.
     ] as const)
       expect(await searchSerper({ location: typed })).toMatchObject({ details: { candidates: { 0: meant } } });
     expect(stub.requests).toEqual([]);
