@@ -1,5 +1,4 @@
-import { z } from "zod";
-import { openApiDocument } from "../api/docs/openapi-document.ts";
+import { clientSchemas, pick, type Schema } from "./client-schemas.ts";
 
 /** Makes the types of `clients/python/src/serpmill/schema.py` from the schemas of the API's document. */
 
@@ -9,27 +8,6 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 `;
-
-interface Schema {
-  $ref?: string | undefined;
-  type?: string | undefined;
-  const?: unknown;
-  enum?: unknown[] | undefined;
-  items?: Schema | undefined;
-  properties?: Record<string, Schema> | undefined;
-  required?: string[] | undefined;
-}
-const schema: z.ZodType<Schema> = z.lazy(() =>
-  z.object({
-    $ref: z.string().optional(),
-    type: z.string().optional(),
-    const: z.unknown().optional(),
-    enum: z.array(z.unknown()).optional(),
-    items: schema.optional(),
-    properties: z.record(z.string(), schema).optional(),
-    required: z.array(z.string()).optional(),
-  }),
-);
 
 // What the client sends and returns.
 const roots = [
@@ -49,16 +27,13 @@ const scalars: Record<string, string> = { string: "str", integer: "int", number:
 
 /** The text of the file. A field that may be missing is in the class without `total`. */
 export function schemaOfPythonClient(): string {
-  const { components } = openApiDocument();
-  const { schemas } = z.object({ schemas: z.record(z.string(), schema) }).parse(components);
-  const { SearchRequest = {}, CompactResult = {} } = schemas;
+  const schemas = clientSchemas();
+  const { SearchRequest = {} } = schemas;
   const named = {
     ...schemas,
     // The request decides about the type of its answer.
     SearchRequest: withFormat(SearchRequest, { const: "full" }, []),
     CompactSearchRequest: withFormat(SearchRequest, { const: "compact" }, ["format"]),
-    // The document also names the fields that it never has.
-    CompactResult: { ...CompactResult, properties: pick(CompactResult.properties ?? {}, CompactResult.required ?? []) },
   };
   const classes: string[] = [];
   for (const [name, one] of Object.entries(pick(named, roots))) addClass(classes, named, name, one);
@@ -73,9 +48,6 @@ const withFormat = ({ properties, required = [] }: Schema, format: Schema, alway
   properties: { ...properties, format },
   required: [...required, ...always],
 });
-
-const pick = (from: Record<string, Schema>, names: readonly string[]): Record<string, Schema> =>
-  Object.fromEntries(names.map((name) => [name, from[name] ?? {}]));
 
 function addClass(classes: string[], schemas: Record<string, Schema>, name: string, { properties, required }: Schema) {
   const fields = Object.entries(properties ?? {}).map(([field, type]) => ({

@@ -1,6 +1,7 @@
 import { registerHooks } from "node:module";
 import type { OpenAPI3 } from "openapi-typescript";
 import { openApiDocument } from "../api/docs/openapi-document.ts";
+import { clientSchemas } from "./client-schemas.ts";
 
 const heading = "// Generated from the OpenAPI document by `npm run clients`.\n";
 
@@ -26,8 +27,5 @@ export async function typescriptTypes(document: object): Promise<string> {
 
 /** The text of `clients/typescript/src/schema.ts`: the types of what is sent and answered. The client has its own calls. */
 export function schemaOfTypescriptClient(): Promise<string> {
-  const { openapi, info, components } = openApiDocument();
-  // The document has this field; its type is any JSON.
-  const { schemas } = components as { schemas: object };
-  return typescriptTypes({ openapi, info, paths: {}, components: { schemas } });
+  return typescriptTypes({ ...openApiDocument(), paths: {}, components: { schemas: clientSchemas() } });
 }

@@ -12,10 +12,10 @@ export type Result = { [Type in ResultType]: Omit<Schemas["Result"], "type"> & {
 export type SearchAnswer = Omit<Schemas["SearchAnswer"], "results"> & { results: Result[] };
 
 /** An organic result in short. */
-export type CompactResult = Pick<Schemas["CompactResult"], "title" | "url" | "description">;
+export type CompactResult = Schemas["CompactResult"];
 
 /** The answer in the format `compact`. */
-export type CompactSearchAnswer = Omit<Schemas["CompactSearchAnswer"], "results"> & { results: CompactResult[] };
+export type CompactSearchAnswer = Schemas["CompactSearchAnswer"];
 
 /** The available credit, the plan, and the limits that apply to the token. */
 export type Usage = Schemas["Usage"];

@@ -77,7 +77,6 @@ export interface components {
              */
             include?: ("fetchedAt" | "answeredBy")[];
         };
-        IdempotencyKey: string;
         /** @description The id of the request, equal to `X-Request-Id`. Name it when you report a problem. */
         RequestId: string;
         /** @description The results and their cost. */
@@ -291,35 +290,12 @@ export interface components {
         };
         /** @description An organic result. All three keys are always present. */
         CompactResult: {
-            /**
-             * @description Only in the format `full`.
-             * @enum {string}
-             */
-            type?: "organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other";
-            /**
-             * Format: int64
-             * @description Only in the format `full`.
-             */
-            rank?: number;
             /** @description The headline, or `""`. */
             title: string;
             /** @description The absolute URL, http or https; `""` for an element without a link. */
             url: string;
-            /** @description Only in the format `full`. */
-            domain?: string;
-            /** @description Only in the format `full`. */
-            breadcrumb?: string;
             /** @description The text below the headline, or `""`. */
             description: string;
-            /** @description Only in the format `full`. */
-            richSnippet?: {
-                /** @description Texts above or beside the description: a rating, a price, a date. */
-                top: string[];
-                /** @description Texts below the description. */
-                bottom: string[];
-            };
-            /** @description Only in the format `full`. */
-            siteLinks?: components["schemas"]["SiteLink"][];
         };
         /** @description The available credit and the plan. */
         Usage: {
@@ -377,8 +353,8 @@ export interface components {
         /** @description The request is not valid; see details. */
         BadRequest: {
             /**
-             * @description The error code, for programs. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description The error code, for programs.
+             * @constant
              */
             code: "bad_request";
             /**
@@ -405,8 +381,8 @@ export interface components {
         /** @description No configured provider can run this query as requested. */
         QueryRejected: {
             /**
-             * @description The error code, for programs. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description The error code, for programs.
+             * @constant
              */
             code: "query_rejected";
             /**
@@ -459,8 +435,8 @@ export interface components {
         /** @description The organization's plan does not include this operation. */
         PlanRequired: {
             /**
-             * @description The error code, for programs. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description The error code, for programs.
+             * @constant
              */
             code: "plan_required";
             /**
@@ -492,8 +468,8 @@ export interface components {
         /** @description The organization's credit, or a spending limit of the organization or the token, does not cover this search. */
         OutOfCredits: {
             /**
-             * @description The error code, for programs. (enum property replaced by openapi-typescript)
-             * @enum {string}
+             * @description The error code, for programs.
+             * @constant
              */
             code: "out_of_credits";
             /**
@@ -685,51 +661,6 @@ export interface components {
                  */
                 timeoutMs: number;
             };
-        };
-        /** @description The error. */
-        Error400: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["BadRequest"] | components["schemas"]["QueryRejected"];
-        };
-        /** @description The error. */
-        Error401: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["Unauthenticated"];
-        };
-        /** @description The error. */
-        Error402: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["PlanRequired"] | components["schemas"]["OutOfCredits"];
-        };
-        /** @description The error. */
-        Error429: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["RateLimited"];
-        };
-        /** @description The error. */
-        Error500: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["InternalError"];
-        };
-        /** @description The error. */
-        Error501: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["NotImplemented"];
-        };
-        /** @description The error. */
-        Error502: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["EngineError"];
-        };
-        /** @description The error. */
-        Error503: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["Unavailable"];
-        };
-        /** @description The error. */
-        Error504: {
-            requestId: components["schemas"]["RequestId"];
-            error: components["schemas"]["EngineTimeout"];
         };
     };
     responses: never;
