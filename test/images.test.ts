@@ -1,19 +1,16 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cp, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { digestOf } from "../deploy/pin-images.ts";
 import { NameTable } from "../shared/gazetteer/name-table.ts";
 import { importsOf, readSource, sources } from "./harness/assertions/sources.ts";
 import { containerEnvironment, imageEnvironment } from "./harness/processes/container-heap.ts";
-import { type RegistryStub, startRegistryStub } from "./harness/stubs/registry-stub.ts";
 
-/** What is in the container image, and `npm run images:pin`, with a registry that answers as real ones do. */
+/** What is in the container image, and `npm run images:pin`, with a stand-in for Docker. */
 
 const dockerfile = readSource("Dockerfile");
 const [lastStage = ""] = dockerfile.split(/^(?=FROM )/m).slice(-1);
@@ -99,26 +96,30 @@ test("outside of a container npm scripts and units give API and worker the optio
 
 describe("images:pin", () => {
   const files = ["Dockerfile", "docker-compose.yml", "deploy/quick.yml", "deploy/helm/values.yaml"];
-  let registry: RegistryStub;
+  const program = "deploy/pin-images.sh";
+  /** It tells the digests of what its file has in a line, after the image. */
+  const docker = `#!/bin/sh
+[ "$1 $2 $3 $4 $5" = "buildx imagetools inspect --format {{.Manifest.Digest}}" ] || exit 2
+grep "^$6 " "$(dirname "$0")/digests" | cut -d " " -f 2 | grep . || { echo "ERROR: $6: not found" >&2; exit 1; }
+`;
   let folder: string;
 
   beforeEach(async () => {
-    registry = await startRegistryStub();
     folder = await mkdtemp(join(tmpdir(), "serpmill-images-"));
-    onTestFinished(async () => {
-      await registry.close();
-      await rm(folder, { recursive: true });
-    });
-    for (const file of files) await cp(file, join(folder, file));
-    for (const image of images) registry.digests.set(repositoryOf(image), hashOf(image));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    for (const file of [...files, program]) await cp(file, join(folder, file));
+    await writeFile(join(folder, "docker"), docker, { mode: 0o755 });
+    await tell(hashOf);
   });
 
-  const program = fileURLToPath(new URL("../deploy/pin-images.ts", import.meta.url));
+  /** Has the registries answer with these digests. */
+  const tell = (digest: (image: string) => string, mirrored = (image: string) => image) =>
+    writeFile(join(folder, "digests"), images.map((image) => `${mirrored(image)} ${digest(image)}\n`).join(""));
 
-  /** Runs the program in the folder. */
   function pin(...args: string[]): Promise<{ exitCode: unknown; stdout: string; stderr: string }> {
+    const env = { PATH: `${folder}:${process.env["PATH"]}` };
     return new Promise((resolve) => {
-      execFile(process.execPath, [program, ...args], { cwd: folder }, (error, stdout, stderr) => {
+      execFile("sh", [join(folder, program), ...args], { env }, (error, stdout, stderr) => {
         resolve({ exitCode: error?.code ?? 0, stdout, stderr });
       });
     });
@@ -132,7 +133,6 @@ describe("images:pin", () => {
     .join("")
     .replace(/@sha256:\w+/g, "");
   const images = [...new Set([...unpinned.matchAll(/(?:^FROM|image:) (\S+:\S+)/gm)].map(([, image = ""]) => image))];
-  const repositoryOf = (image: string) => (image.includes("/") ? image : `library/${image}`);
   const hashOf = (image: string) => `sha256:${createHash("sha256").update(image).digest("hex")}`;
   const pinnedBy = (digest: (image: string) => string) =>
     unpinned.replace(
@@ -143,43 +143,34 @@ describe("images:pin", () => {
   test("writes the digest behind every image that is not built here, and changes nothing else", async () => {
     expect(images).toContain("postgres:18");
     expect(images).toContain("prom/prometheus:v3.13.5");
-    const { exitCode, stdout } = await pin("--registry", registry.url);
+    const { exitCode, stdout } = await pin();
     expect(exitCode).toBe(0);
     expect(stdout.trim().split("\n")).toEqual(images.map((image) => `${image}@${hashOf(image)}`));
     expect(await text()).toBe(pinnedBy(hashOf));
   });
 
   test("writes the present digests over older ones when it runs again", async () => {
-    await pin("--registry", registry.url);
-    for (const image of images) registry.digests.set(repositoryOf(image), hashOf(`newer ${image}`));
-    expect(await pin("--registry", registry.url)).toMatchObject({ exitCode: 0 });
+    await pin();
+    await tell((image) => hashOf(`newer ${image}`));
+    expect(await pin()).toMatchObject({ exitCode: 0 });
     expect(await text()).toBe(pinnedBy((image) => hashOf(`newer ${image}`)));
   });
 
-  test("changes no file, says why in one sentence, and exits with 1 if the registry lacks one image", async () => {
+  test("asks a mirror for every image if one is given", async () => {
+    await tell(hashOf, (image) => `mirror.example/${image.includes("/") ? "" : "library/"}${image}`);
+    expect(await pin("mirror.example")).toMatchObject({ exitCode: 0 });
+    expect(await text()).toBe(pinnedBy(hashOf));
+  });
+
+  test.each([
+    ["lacks one image", ""],
+    ["names half a digest", "sha256:ab"],
+  ])("changes no file, says so, and exits with 1 if a registry %s", async (_fault, digest) => {
     const before = await text();
-    registry.digests.delete("library/postgres:18");
-    const { exitCode, stdout, stderr } = await pin("--registry", registry.url);
+    await tell((image) => (image === "postgres:18" ? digest : hashOf(image)));
+    const { exitCode, stdout, stderr } = await pin();
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: "" });
-    expect(stderr).toMatch(/^The registry \S+ answered 404 for postgres:18, so nothing was changed\.\n$/);
+    expect(stderr).toContain("There is no digest of postgres:18, so nothing was changed.\n");
     expect(await text()).toBe(before);
-  });
-
-  test.for<[fault: string, happen: (registry: RegistryStub) => unknown, reason: RegExp]>([
-    ["is away", (stub) => stub.close(), /^The registry \S+ is unreachable$/],
-    ["names no digest", (stub) => stub.digests.set("library/postgres:18", ""), /returned no digest for postgres:18$/],
-    ["names half a digest", (stub) => stub.digests.set("library/postgres:18", "sha256:ab"), /returned no digest/],
-    ["wants a password", (stub) => Object.assign(stub, { scheme: "Basic" }), /^The registry \S+ requires a login/],
-  ])("has no digest of its own making if the registry %s", async ([, happen, reason]) => {
-    await happen(registry);
-    await expect(digestOf("postgres:18", new URL(registry.url))).rejects.toThrow(reason);
-  });
-
-  test("--help says what it does, and a wrong address is refused", async () => {
-    expect(await pin("--help")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("--registry <url>") });
-    expect(await pin("--registry", "example")).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringContaining("http(s)"),
-    });
   });
 });

@@ -23,7 +23,6 @@ const entries = [
   "shared/database/migrate.ts",
   "local/start.ts",
   "local/welcome.ts",
-  "deploy/pin-images.ts",
 ];
 
 const product = sources("{api,worker,commands,local,shared,deploy}/**/*.ts");
