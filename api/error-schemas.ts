@@ -22,20 +22,22 @@ const issue = z
   })
   .describe("One invalid field or header.");
 
+/** Of every error. The description of an error is its message today. */
+export const errorMessage = z.string().describe("What is wrong, for people. It may change.");
+
 /** The object under `error` with this code, whose `details` have these fields. */
 function errorSchema<Code extends ErrorCode, Details extends z.ZodRawShape>(
   code: Code,
   description: string,
   details: Details,
 ) {
-  const { message } = errors[code];
   return z
     .strictObject({
       code: z.literal(code).describe("The error code, for programs."),
-      message: z.string().meta({ description: "What is wrong, for people. It may change.", examples: [message] }),
+      message: errorMessage,
       details: z.strictObject(details).describe(description),
     })
-    .describe(message);
+    .describe(errors[code].message);
 }
 
 /** The object under `error`, by code. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { errorBodySchemas, errorDefinitions, type ErrorStatus } from "../error-schemas.ts";
+import { errorBodySchemas, errorDefinitions, errorMessage, type ErrorStatus } from "../error-schemas.ts";
 import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { requestId } from "../../shared/ids.ts";
 import { searchRequestBody } from "../../shared/query/query.ts";
@@ -45,6 +45,7 @@ const responseSchemas = {
   CompactQuery: compactQuery,
   CompactResult: compactResult,
   Usage: usageResponseBody,
+  ErrorMessage: errorMessage,
   ...Object.fromEntries(errorStatuses.flatMap(codesOf).map((code) => [nameOf(code), errorDefinitions[code]])),
   ...Object.fromEntries(errorStatuses.map((status) => [`Error${status}`, errorBodySchemas[status]])),
 };

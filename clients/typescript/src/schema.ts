@@ -350,6 +350,8 @@ export interface components {
                 renewsAt: string;
             }[];
         };
+        /** @description What is wrong, for people. It may change. */
+        ErrorMessage: string;
         /** @description The request is not valid; see details. */
         BadRequest: {
             /**
@@ -357,11 +359,7 @@ export interface components {
              * @constant
              */
             code: "bad_request";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example The request is not valid; see details.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description Either `issues` or `reason`. */
             details: {
                 /** @description The invalid fields. */
@@ -385,11 +383,7 @@ export interface components {
              * @constant
              */
             code: "query_rejected";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example No configured provider can run this query as requested.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description Which field to change, and why. */
             details: {
                 /**
@@ -413,11 +407,7 @@ export interface components {
              * @constant
              */
             code: "unauthenticated";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example A valid token is required in the header `Authorization: Bearer smk_…`. Tokens may expire or be revoked.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description Empty for a token that is missing, malformed, unknown, expired or revoked. */
             details: {
                 /**
@@ -439,11 +429,7 @@ export interface components {
              * @constant
              */
             code: "plan_required";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example The organization's plan does not include this operation.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description The plan, and what would help. */
             details: {
                 /** @description The organization's plan. */
@@ -472,11 +458,7 @@ export interface components {
              * @constant
              */
             code: "out_of_credits";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example The organization's credit, or a spending limit of the organization or the token, does not cover this search.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description The price and the available credit, or what is left of the limit. If `heldMils` is not 0, some of it may be released soon. */
             details: {
                 /**
@@ -530,11 +512,7 @@ export interface components {
              * @constant
              */
             code: "rate_limited";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example Too many requests. Retry after the given time.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description Which limit was reached, and when to retry. */
             details: {
                 /**
@@ -566,11 +544,7 @@ export interface components {
              * @constant
              */
             code: "internal_error";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example Internal error. Nothing was charged.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description No details. */
             details: Record<string, never>;
         };
@@ -581,11 +555,7 @@ export interface components {
              * @constant
              */
             code: "not_implemented";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example This engine is not implemented.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description The requested engine and the supported ones. */
             details: {
                 /** @description The requested engine. */
@@ -601,11 +571,7 @@ export interface components {
              * @constant
              */
             code: "engine_error";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example The search provider failed. Nothing was charged.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description How the last provider failed. */
             details: {
                 /**
@@ -622,11 +588,7 @@ export interface components {
              * @constant
              */
             code: "unavailable";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example The service cannot take this request right now. Retry after the given time.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description Why, and when to retry. */
             details: {
                 /**
@@ -648,11 +610,7 @@ export interface components {
              * @constant
              */
             code: "engine_timeout";
-            /**
-             * @description What is wrong, for people. It may change.
-             * @example No answer before the deadline. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.
-             */
-            message: string;
+            message: components["schemas"]["ErrorMessage"];
             /** @description The deadline of the search. */
             details: {
                 /**
