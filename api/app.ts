@@ -1,8 +1,6 @@
 import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from "express";
-import type { Config } from "../shared/config.ts";
+import type { Context } from "../shared/process/context.ts";
 import { CallerError } from "../shared/errors.ts";
-import type { Metrics } from "../shared/metrics.ts";
-import type { Tracing } from "../shared/tracing/spans.ts";
 import type { Billing } from "./billing/billing.ts";
 import { wantsErrorPage } from "./billing/frame/send-error-page.ts";
 import { handleLlmsText } from "./docs/llms-text.ts";
@@ -23,9 +21,7 @@ import { handleUsage, type UsageHandlerParts } from "./read-usage.ts";
 
 type Handler = (request: Request, response: Response) => Promise<void> | void;
 
-export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpParts {
-  config: Config;
-  metrics: Metrics;
+export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpParts, Pick<Context, "tracing"> {
   /** Undefined if the operator has set up no payments. */
   stripeWebhook: Handler | undefined;
   billing: Billing;
@@ -35,7 +31,6 @@ export interface AppParts extends SearchHandlerParts, UsageHandlerParts, McpPart
   refusedSearches: RefusedSearches | undefined;
   /** Aborted when the process shuts down. */
   draining: AbortSignal;
-  tracing: Tracing;
 }
 
 /** The API's table of contents: each path with its method and handler. `billing.ts` has those of the account. All else is 404 or 405. */

@@ -1,13 +1,11 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Config } from "../shared/config.ts";
 import type { Context } from "../shared/process/context.ts";
 import { Settlement } from "../shared/credits/settlement.ts";
 import { requireSchema } from "../shared/database/require-schema.ts";
-import { type Log, throttledWarning } from "../shared/log.ts";
+import { throttledWarning } from "../shared/log.ts";
 import type { OpsParts } from "../shared/process/ops-server.ts";
-import type { Shutdown } from "../shared/concurrency/shutdown.ts";
 import { startMeasuringMemory } from "../shared/redis/memory.ts";
 import { startWatchdog } from "../shared/process/watchdog.ts";
 import { startProcess } from "../shared/process/start-process.ts";
@@ -139,7 +137,7 @@ async function openParts(
 async function listen(
   server: Server,
   stopping: AbortController,
-  { config, log, shutdown }: { config: Config; log: Log; shutdown: Shutdown },
+  { config, log, shutdown }: Pick<Context, "config" | "log" | "shutdown">,
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

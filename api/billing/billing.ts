@@ -1,15 +1,12 @@
 import { readFileSync } from "node:fs";
 import type { Request, Response } from "express";
 import type { Redis } from "ioredis";
+import type { Context } from "../../shared/process/context.ts";
 import type { Config } from "../../shared/config.ts";
 import { databaseOf, openDatabase } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
-import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { Semaphore } from "../../shared/concurrency/semaphore.ts";
-import type { Clock } from "../../shared/redis/clock.ts";
 import { isHttps } from "../http/security-headers.ts";
 import type { FindByTokenHash } from "../identify.ts";
 import { creditReader, type ReadUsage } from "../read-usage.ts";
@@ -77,13 +74,7 @@ export interface Billing {
   sendError: (request: Request, response: Response, error: CallerError) => void;
 }
 
-export function openBilling(parts: {
-  config: Config;
-  log: Log;
-  metrics: Metrics;
-  shutdown: Shutdown;
-  redis: Redis;
-  clock: Clock;
+interface BillingParts extends Pick<Context, "config" | "log" | "metrics" | "shutdown" | "redis" | "clock"> {
   findByTokenHash: FindByTokenHash;
   readUsage: ReadUsage;
   /** Undefined if the operator has set up no payments. */
@@ -93,7 +84,9 @@ export function openBilling(parts: {
   playground: PlaygroundParts;
   /** Aborted when the process shuts down: open streams end then. */
   draining: AbortSignal;
-}): Billing {
+}
+
+export function openBilling(parts: BillingParts): Billing {
   const { config, log, metrics, shutdown, redis, clock, findByTokenHash, readUsage, topups, autoTopups, draining } =
     parts;
   const database = openDatabase({

@@ -1,8 +1,9 @@
 import type { Request, RequestHandler, Response } from "express";
 import type { Redis } from "ioredis";
 import { z } from "zod";
+import type { Context } from "../../shared/process/context.ts";
 import type { Config, DoorName } from "../../shared/config.ts";
-import { type Metrics, searchStatuses } from "../../shared/metrics.ts";
+import { searchStatuses } from "../../shared/metrics.ts";
 import { STATUS_CODES } from "../../shared/process/http.ts";
 import { issuesOf } from "../../shared/errors/issues.ts";
 import { issuesIn } from "../../shared/errors/error-messages.ts";
@@ -41,11 +42,8 @@ import type { PaidAnswers } from "../search/idempotency.ts";
 
 const doors = { searxng, tavily, openwebui, perplexity, firecrawl, serper } satisfies Record<DoorName, Door>;
 
-interface DoorParts extends SearchHandlerParts {
-  config: Config;
-  redis: Redis;
+interface DoorParts extends SearchHandlerParts, Pick<Context, "config" | "redis" | "metrics"> {
   paidAnswers: PaidAnswers;
-  metrics: Metrics;
 }
 
 /** The doors that the operator has opened: a handler that takes their requests out of the API's own. */

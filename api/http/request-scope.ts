@@ -1,9 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { Request } from "express";
+import type { Context } from "../../shared/process/context.ts";
 import { type CallerError, errors } from "../../shared/errors.ts";
 import { newId } from "../../shared/ids.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import type { SearchTrace } from "../../shared/queue/replies.ts";
 import type { RequestSpans, Tracing } from "../../shared/tracing/spans.ts";
 import { isHttps, setSecurityHeaders } from "./security-headers.ts";
@@ -102,11 +101,8 @@ export class RequestScope {
   }
 }
 
-interface ScopeParts {
-  log: Log;
-  metrics: Metrics;
+interface ScopeParts extends Pick<Context, "log" | "metrics" | "tracing"> {
   draining: AbortSignal;
-  tracing: Tracing;
   publicUrl: string | undefined;
   /** Gets the scope of each request once its response has closed. */
   ended?: (scope: RequestScope) => void;

@@ -6,10 +6,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { AjvJsonSchemaValidator } from "@modelcontextprotocol/server/validators/ajv";
-import type { Config } from "../../shared/config.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { CallerError, errorBody } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { CallerDisconnected, recordError, toCallerError } from "../errors.ts";
 import { isIdempotencyKey } from "../http/request-headers.ts";
 import { setRateLimitHeaders } from "../http/send-json.ts";
@@ -30,11 +28,8 @@ const instructions =
 // Required by the SDK but never used here. Shared, because each instance would compile its own schemas.
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-export interface ToolParts extends SearchParts {
+export interface ToolParts extends SearchParts, Pick<Context, "metrics" | "log" | "config"> {
   readUsage: ReadUsage;
-  metrics: Metrics;
-  log: Log;
-  config: Config;
 }
 
 /** The MCP server object of one request: lists the tools and calls them, through the same modules as REST. */

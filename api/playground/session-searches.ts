@@ -1,9 +1,7 @@
-import type { Redis } from "ioredis";
-import type { Database } from "../../shared/database/pool.ts";
+import type { Context } from "../../shared/process/context.ts";
 import { timeOfId } from "../../shared/ids.ts";
-import { type Log, throttledWarning } from "../../shared/log.ts";
+import { throttledWarning } from "../../shared/log.ts";
 import { sessionSearchesOf } from "../billing/session/session-keys.ts";
-import type { Clock } from "../../shared/redis/clock.ts";
 import { execPipeline } from "../../shared/redis/connect.ts";
 import { type LoggedSearch, readSearches } from "../../shared/search-log/read-search-log.ts";
 import type { SignedIn } from "../billing/session/sessions.ts";
@@ -21,10 +19,10 @@ const keptMax = 10;
  * are kept no longer than there. No method throws, because a paid answer is shown even without this list.
  */
 export class SessionSearches {
-  readonly #parts: { redis: Redis; clock: Clock; database: Database };
+  readonly #parts: Pick<Context, "redis" | "clock" | "database">;
   readonly #warn: (error: unknown) => void;
 
-  constructor({ log, ...parts }: { redis: Redis; clock: Clock; database: Database; log: Log }) {
+  constructor({ log, ...parts }: Pick<Context, "redis" | "clock" | "database" | "log">) {
     this.#parts = parts;
     this.#warn = throttledWarning(log, "cannot read or store the searches of a session");
   }

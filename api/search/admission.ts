@@ -1,18 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
+import type { Context } from "../../shared/process/context.ts";
 import { waitFor } from "../../shared/concurrency/wait-for.ts";
 import { type Admission, type AdmissionRequest, admit, type RateWindow } from "../../shared/credits/admit.ts";
 import type { StoredAnswer } from "../../shared/credits/stored-answers.ts";
 import { searchPriceMils } from "../../shared/credits/plans.ts";
-import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { parseFailure } from "../../shared/queue/replies.ts";
-import type { Clock } from "../../shared/redis/clock.ts";
 import { orPostgresUnavailable, orRedisUnavailable } from "../datastore-unavailable.ts";
 import { CallerDisconnected, RateLimited, unavailable } from "../errors.ts";
-import { CreditCheck, type CreditRefusal } from "./credit-check.ts";
+import { CreditCheck, type CreditCheckParts, type CreditRefusal } from "./credit-check.ts";
 import { IdempotencyWaiters, type PaidAnswers } from "./idempotency.ts";
 import type { SearchRequest } from "./search-request.ts";
 import type { Shedding } from "./shedding.ts";
@@ -56,16 +52,9 @@ export class AdmissionFailed extends Error {
   }
 }
 
-interface Parts {
-  redis: Redis;
-  database: Database;
-  clock: Pick<Clock, "nowMs">;
+interface Parts extends CreditCheckParts, Pick<Context, "metrics" | "log"> {
   shedding: Shedding;
   paidAnswers: PaidAnswers;
-  metrics: Metrics;
-  log: Log;
-  /** Where a caller without credit is sent. */
-  topupUrl: string;
 }
 
 export class AdmissionControl {

@@ -1,11 +1,10 @@
-import type { Redis } from "ioredis";
 import { LRUCache } from "lru-cache";
+import type { Context } from "../../shared/process/context.ts";
 import { type LimitName, limitDetails, renewalAfter, spentIn } from "../../shared/credits/limits.ts";
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import type { Credit } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Admission } from "../../shared/credits/admit.ts";
-import type { Database } from "../../shared/database/pool.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import type { Clock } from "../../shared/redis/clock.ts";
@@ -35,9 +34,7 @@ interface RedisView {
 /** Redis holds fewer mils by now: a search ended a moment ago, and Redis may have enough without any correction. */
 type Outdated = "outdated";
 
-interface CreditCheckParts {
-  redis: Redis;
-  database: Database;
+export interface CreditCheckParts extends Pick<Context, "redis" | "database"> {
   clock: Pick<Clock, "nowMs">;
   /** Where a caller without credit is sent. */
   topupUrl: string;

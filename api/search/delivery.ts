@@ -1,12 +1,11 @@
 import type { ServerResponse } from "node:http";
-import type { Redis } from "ioredis";
+import type { Context } from "../../shared/process/context.ts";
 import { Batcher } from "../../shared/concurrency/batcher.ts";
 import { retryUntil } from "../../shared/concurrency/retry.ts";
 import { Semaphore } from "../../shared/concurrency/semaphore.ts";
 import { confirmDelivered, reverseCharges } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
-import type { Database } from "../../shared/database/pool.ts";
-import { type Log, throttledWarning } from "../../shared/log.ts";
+import { throttledWarning } from "../../shared/log.ts";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { ReversalReason } from "../../shared/outcomes.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
@@ -101,12 +100,7 @@ export class Delivery {
 
 type Charged = Pick<SearchRequest, "requestId" | "caller">;
 
-interface ConfirmationParts {
-  database: Database;
-  redis: Redis;
-  metrics: Metrics;
-  log: Log;
-}
+type ConfirmationParts = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
 /** Records in Postgres how the delivery of charged answers ended: confirmed, which makes the charge final, or reversed. */
 export class DeliveryConfirmations {

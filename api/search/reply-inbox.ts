@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import type { Context } from "../../shared/process/context.ts";
 import { InFlightEntries } from "../../shared/concurrency/in-flight-entries.ts";
 import { waitFor, withTimeout } from "../../shared/concurrency/wait-for.ts";
 import { newId } from "../../shared/ids.ts";
-import { type Log, throttledWarning } from "../../shared/log.ts";
-import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
+import { throttledWarning } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import {
   readReply,
@@ -14,7 +14,6 @@ import {
   type SearchTrace,
   sendReply,
 } from "../../shared/queue/replies.ts";
-import type { RedisConnections } from "../../shared/redis/connections.ts";
 
 const readMax = 256;
 const blockMs = protocolTimes.redisBlockMs;
@@ -128,13 +127,9 @@ export class ReplyInbox {
   }
 }
 
-export function openReplyInbox(parts: {
-  connections: RedisConnections;
-  redis: Redis;
-  log: Log;
-  shutdown: Shutdown;
-}): ReplyInbox {
-  const { connections, redis, log, shutdown } = parts;
+type ReplyInboxParts = Pick<Context, "connections" | "redis" | "log" | "shutdown">;
+
+export function openReplyInbox({ connections, redis, log, shutdown }: ReplyInboxParts): ReplyInbox {
   const inbox = new ReplyInbox(redis, throttledWarning(log, "reading the reply inbox failed"));
   const blocking = connections.openBlocking("api-inbox");
   const stop = new AbortController();

@@ -1,9 +1,7 @@
 import type { Redis } from "ioredis";
+import type { Context } from "../../shared/process/context.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import { CallerError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
-import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { capabilities, unsupportedField } from "../../shared/capabilities/capabilities.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { OpenSearches } from "../../shared/credits/admit.ts";
@@ -149,7 +147,7 @@ function expectedWaitMs(ahead: number, { slots, slotsCeiling, ratePerMs }: Worke
 }
 
 /** Starts to read workers and queue periodically, and reports them as metrics. */
-export function openShedding(parts: SheddingParts & { metrics: Metrics; log: Log; shutdown: Shutdown }): Shedding {
+export function openShedding(parts: SheddingParts & Pick<Context, "metrics" | "log" | "shutdown">): Shedding {
   const { redis, clock, metrics, log, shutdown, draining, stopping } = parts;
   const shedding = new Shedding(parts);
   draining.addEventListener("abort", () => {

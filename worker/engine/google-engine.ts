@@ -1,10 +1,9 @@
+import type { Context } from "../../shared/process/context.ts";
 import { canHonour, unsupportedField } from "../../shared/capabilities/capabilities.ts";
 import { withTimeout } from "../../shared/concurrency/wait-for.ts";
-import type { Config } from "../../shared/config.ts";
 import type { ErrorDetails } from "../../shared/errors.ts";
 import { truncate } from "../../shared/errors/truncate.ts";
 import { type Log, throttledWarning } from "../../shared/log.ts";
-import type { Metrics } from "../../shared/metrics.ts";
 import { isFinerThanCountry, knownPart, placesMeant } from "../../shared/query/locations.ts";
 import { keywordCharactersMax, type Query } from "../../shared/query/query.ts";
 import { pageKey, type Result } from "../../shared/results.ts";
@@ -71,13 +70,12 @@ type Search = CallOptions & { query: Query; deadlineAtMs: number; hedgeAfterMs: 
  * @param options.locations the providers' lists of locations. Without it, cities and regions are sent as they are.
  * @throws {ConfigError} naming the setting that a provider lacks.
  */
-export function openGoogleEngine(options: {
-  config: Config;
-  metrics: Metrics;
-  log: Log;
-  providers?: readonly Provider[];
-  locations?: Pick<ListedLocations, "find">;
-}): GoogleEngine {
+export function openGoogleEngine(
+  options: Pick<Context, "config" | "metrics" | "log"> & {
+    providers?: readonly Provider[];
+    locations?: Pick<ListedLocations, "find">;
+  },
+): GoogleEngine {
   const { config, metrics, log, locations } = options;
   const locate = openLocate(locations, log);
   const providers = options.providers ?? openProviders(config);
