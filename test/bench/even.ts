@@ -8,7 +8,7 @@ import { measureIdle, measureRound } from "./measure-round.ts";
 import { dashed, dotted, drawLatency } from "./latency-picture.ts";
 import { describeRound, formatFigure, formatNumber, ratioOf } from "./report.ts";
 import { type Idle, type Measured, medianOf, type Round, serviceCpuUs } from "./results.ts";
-import { type Run, withPart } from "./run.ts";
+import { type LoadOptions, type Run, withPart } from "./run.ts";
 
 const providerMs = 500;
 /** Searches a second, at which arrivals are even. */
@@ -26,12 +26,6 @@ const firstWarmUp = { ratePerSecond: 200, seconds: 4 };
 const idleSeconds = 5;
 // After which a worker has given up the slots that it does not need.
 const pauseSeconds = 6;
-
-export interface EvenOptions {
-  rounds: number;
-  seconds: number;
-  yardstick?: string;
-}
 
 /** What a load measures. */
 interface Arrivals {
@@ -54,7 +48,7 @@ const arrivals: readonly Arrivals[] = [
  * Measures searches that come at fixed intervals, and so alone as long as the service keeps up, over one and three pairs of
  * processes with their default limits, and a provider that takes 500 ms. The contestants take turns.
  */
-export async function measureEven(run: Run, { rounds, seconds, yardstick }: EvenOptions): Promise<Measured[]> {
+export async function measureEven(run: Run, { rounds, seconds, yardstick }: LoadOptions): Promise<Measured[]> {
   const postgres = await openPostgres(run.shutdown);
   const measured: Measured[] = [];
   for (const pairs of pairCounts) {

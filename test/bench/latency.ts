@@ -5,7 +5,7 @@ import { openYardstick } from "./contestants/yardstick.ts";
 import { leadSecondsFor, measureRound } from "./measure-round.ts";
 import { describeRound } from "./report.ts";
 import { type Measured, median } from "./results.ts";
-import type { Run } from "./run.ts";
+import type { LoadOptions, Run } from "./run.ts";
 
 /** The rates at which latency is measured, as shares of the peak. */
 const shares = [0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1];
@@ -22,10 +22,7 @@ const withProvider: Connections = { atPeak: 1_000, atRate: 2_000 };
 const warmUpSeconds = 3;
 const warmUpsMax = 5;
 
-export interface LatencyOptions {
-  rounds: number;
-  seconds: number;
-  yardstick?: string;
+export interface LatencyOptions extends LoadOptions {
   /** The delay of a provider over HTTP. Without it, workers generate answers. */
   providerMs?: number;
 }

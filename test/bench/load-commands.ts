@@ -7,15 +7,8 @@ import { measureLatency } from "./latency.ts";
 import { type MemoryOptions, measureMemory } from "./memory.ts";
 import { capacityReport, latencyReport, throughputReport } from "./report.ts";
 import type { Measured } from "./results.ts";
-import { withRun } from "./run.ts";
+import { type LoadOptions, withRun } from "./run.ts";
 import { measureThroughput } from "./throughput.ts";
-
-export interface LoadOptions {
-  rounds: number;
-  /** The length of a round. */
-  seconds: number;
-  yardstick?: string;
-}
 
 /** The output of a command: `print` for results, `say` for progress. */
 export interface Output {

@@ -6,9 +6,10 @@ import { interruptibly } from "../harness/processes/interruptibly.ts";
 import { answersReport } from "./answers-report.ts";
 import { cases } from "./cases.ts";
 import { measureHistory } from "./history.ts";
-import { even, latency, type LoadOptions, memory, type Output, throughput } from "./load-commands.ts";
+import { even, latency, memory, type Output, throughput } from "./load-commands.ts";
 import type { MemoryOptions } from "./memory.ts";
 import { measurePages } from "./pages.ts";
+import type { LoadOptions } from "./run.ts";
 
 const measuredMsDefault = 1_000;
 const historyEntriesDefault = 1_000_000;

@@ -11,6 +11,15 @@ export interface Run {
   say: (line: string) => void;
 }
 
+/** The options of the commands that measure loads. */
+export interface LoadOptions {
+  rounds: number;
+  /** The length of a round. */
+  seconds: number;
+  /** The folder of another service, for the same load. */
+  yardstick?: string;
+}
+
 /**
  * Runs with a load generator, and closes everything that was opened, also if it fails or `interrupted` is aborted.
  * @throws what the run throws, or the reason of the interruption.

@@ -7,7 +7,7 @@ import { openYardstick } from "./contestants/yardstick.ts";
 import { describeRound } from "./report.ts";
 import { AnswersFailed, leadSecondsFor, measureRound } from "./measure-round.ts";
 import type { Measured } from "./results.ts";
-import { type Run, withPart } from "./run.ts";
+import { type LoadOptions, type Run, withPart } from "./run.ts";
 
 // New processes first run interpreted code, which costs more. After that a case only has to fill its caches.
 const firstWarmUp = { request: "search", callers: "hundred", status: 200, connections: 64 } as const;
@@ -16,13 +16,8 @@ const warmUpSeconds = 1;
 // With default limits, the simultaneous calls to a provider double each second, from 50 to 1,000.
 const defaultLimitsWarmUpSeconds = 10;
 
-export interface ThroughputOptions {
+export interface ThroughputOptions extends LoadOptions {
   cases: readonly Case[];
-  rounds: number;
-  /** The length of a round. */
-  seconds: number;
-  /** The folder of another service, for the same load. */
-  yardstick?: string;
 }
 
 /**
@@ -34,7 +29,7 @@ export async function measureThroughput(run: Run, options: ThroughputOptions): P
   const postgres = await openPostgres(run.shutdown);
   const warmUp = (contestant: Contestant) =>
     measureRound(contestant, { ...firstWarmUp, seconds: Math.min(firstWarmUpSecondsMax, options.seconds) });
-  const others = new Others(run, postgres, options.yardstick, warmUp);
+  const others = new Others({ run, postgres, folder: options.yardstick, warmUp });
   const measured: Measured[] = [];
   for (const group of byStage(options.cases)) {
     const [{ stage }] = group;
@@ -67,36 +62,33 @@ function byStage(cases: readonly Case[]): Group[] {
   return groups;
 }
 
+interface OtherParts extends Pick<SerpmillParts, "postgres"> {
+  run: Run;
+  /** That of the yardstick, if there is one. */
+  folder: string | undefined;
+  warmUp: (contestant: Contestant) => Promise<unknown>;
+}
+
 /** The other contestants. Each is started by the first case that needs it, and runs until the end. */
 class Others {
-  readonly #run: Run;
-  readonly #postgres: SerpmillParts["postgres"];
-  readonly #folder: string | undefined;
-  readonly #warmUp: (contestant: Contestant) => Promise<unknown>;
+  readonly #parts: OtherParts;
   readonly #opened = new Map<string, Contestant>();
 
-  constructor(
-    run: Run,
-    postgres: SerpmillParts["postgres"],
-    folder: string | undefined,
-    warmUp: (contestant: Contestant) => Promise<unknown>,
-  ) {
-    this.#run = run;
-    this.#postgres = postgres;
-    this.#folder = folder;
-    this.#warmUp = warmUp;
+  constructor(parts: OtherParts) {
+    this.#parts = parts;
   }
 
   /** @param answer the answer that bare BullMQ gives to every job. */
   async beside({ beside, stage }: Case, answer: unknown): Promise<Contestant[]> {
+    const { run, folder, warmUp } = this.#parts;
     const contestants: Contestant[] = [];
     for (const name of beside) {
-      if (name === "yardstick" && this.#folder === undefined) continue;
+      if (name === "yardstick" && folder === undefined) continue;
       let opened = this.#opened.get(name);
       if (!opened) {
-        this.#run.say(`starting ${name}`);
+        run.say(`starting ${name}`);
         opened = await this.#open(name, stage, answer);
-        await this.#warmUp(opened);
+        await warmUp(opened);
         this.#opened.set(name, opened);
       }
       contestants.push(opened);
@@ -105,11 +97,11 @@ class Others {
   }
 
   #open(name: Case["beside"][number], stage: Stage, answer: unknown): Promise<Contestant> {
-    const { shutdown, generator } = this.#run;
-    const postgres = this.#postgres;
+    const { run, postgres, folder } = this.#parts;
+    const { shutdown, generator } = run;
     if (name === "traced") return openSerpmill({ stage: { ...stage, isTraced: true }, postgres, generator, shutdown });
-    return name === "yardstick" && this.#folder !== undefined
-      ? openYardstick(this.#folder, generator, shutdown)
+    return name === "yardstick" && folder !== undefined
+      ? openYardstick(folder, generator, shutdown)
       : openBullmq(answer, shutdown);
   }
 }
