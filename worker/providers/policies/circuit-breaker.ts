@@ -16,7 +16,8 @@ const openMs = 10_000;
  *   the provider are not counted.
  * - **open**, for 10 s: failover tries other providers first. After that the next attempt is the trial (half-open).
  * - **half-open**, while the trial runs: for all other searches the circuit is still open. Closes when the trial succeeds;
- *   opens for another 10 s when it fails, or when its outcome does not count.
+ *   opens for another 10 s when it fails. If its outcome does not count, the next attempt is the trial: a caller who
+ *   disconnects keeps no provider from the others.
  *
  * If failover has no other provider, it runs an attempt although the circuit is open. Such an attempt bypasses the
  * breaker and is not counted, so that it neither delays the trial nor replaces it.
@@ -60,14 +61,14 @@ export class CircuitBreaker {
 
   async #try<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
     this.#isTrialRunning = true;
-    let works = false;
+    let isFailure: boolean | null = true;
     try {
       const outcome = await attempt();
-      works = countsAgainstProvider(outcome) === false;
+      isFailure = countsAgainstProvider(outcome);
       return outcome;
     } finally {
       this.#isTrialRunning = false;
-      this.#setOpen(!works);
+      if (isFailure !== null) this.#setOpen(isFailure);
     }
   }
 

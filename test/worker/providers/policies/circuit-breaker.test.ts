@@ -124,15 +124,22 @@ describe("a half-open circuit", () => {
     expect(breaker.isOpen()).toBe(true);
   });
 
-  test.each<Outcome>(["timeout", "busy", "dropped"])(
-    "opens for another ten seconds when the trial ends as %s",
+  test("opens for another ten seconds when the trial fails", async () => {
+    await run("timeout");
+    expect([breaker.isOpen(), await gauge()]).toEqual([true, 1]);
+    vi.advanceTimersByTime(openMs);
+    expect(breaker.isOpen()).toBe(false);
+    await run("ok");
+    expect(await gauge()).toBe(0);
+  });
+
+  test.each<Outcome>(["out_of_time", "busy", "hedge_cancelled", "dropped"])(
+    "lets the next search try at once when the trial ends as %s, as after a caller disconnected",
     async (kind) => {
       await run(kind);
-      expect([breaker.isOpen(), await gauge()]).toEqual([true, 1]);
-      vi.advanceTimersByTime(openMs);
-      expect(breaker.isOpen()).toBe(false);
+      expect([breaker.isOpen(), await gauge()]).toEqual([false, 1]);
       await run("ok");
-      expect(await gauge()).toBe(0);
+      expect([breaker.isOpen(), await gauge()]).toEqual([false, 0]);
     },
   );
 });
