@@ -54,6 +54,15 @@ function bufferedStdout(): ReturnType<typeof pino.destination> {
     isDue = false;
     stdout.flush();
   });
+  // Pino calls it at the exit. A reader that is gone must not change how the process ends.
+  const flushSync = stdout.flushSync.bind(stdout);
+  stdout.flushSync = () => {
+    try {
+      flushSync();
+    } catch {
+      // There is nowhere left to say it.
+    }
+  };
   return stdout;
 }
 

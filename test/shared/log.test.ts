@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -295,4 +296,15 @@ test("lines beyond 8 MiB that nothing reads are dropped and counted", async () =
   const { dropped } = z.object({ dropped: z.int() }).parse(JSON.parse(lines.at(-1) ?? ""));
   expect(lines.length - 1 + dropped).toBe(20_000);
   expect(read().length).toBeLessThan(9 * 1_048_576);
+});
+
+test("a process ends as usual although the reader of its log is gone", async () => {
+  const log = new URL("../../shared/log.ts", import.meta.url).href;
+  const script = `import { openLog } from "${log}"; openLog({ name: "test", level: "info" }).fatal("last words"); process.exit(7);`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  child.stdout.destroy();
+  expect(await once(child, "exit")).toEqual([7, null]);
 });
