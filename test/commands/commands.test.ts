@@ -218,7 +218,8 @@ test("without Redis the commands change Postgres, and warn that the API picks th
     cutOff.try("org", "suspend", orgId),
     cutOff.try("ledger", "verify"),
   ]);
-  expect(verified).toMatchObject({ exitCode: 0, stderr: "Redis is unreachable: only Postgres was checked.\n" });
+  const unchecked = "Redis at 127.0.0.1:1 is unreachable: only Postgres was checked.\n";
+  expect(verified).toMatchObject({ exitCode: 3, stderr: unchecked });
   expect(granted).toMatchObject({ exitCode: 0, stderr: warning });
   expect(readLine(granted.stdout)).toMatchObject({ grantedMils: 500, balanceMils: 500 });
   expect(suspended).toMatchObject({ exitCode: 0, stderr: warning });
