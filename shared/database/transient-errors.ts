@@ -54,13 +54,15 @@ export function sqlStateOf(error: unknown): string | undefined {
 }
 
 /**
- * The error of a connection to Postgres as a sentence for the operator; undefined if it is of another kind.
+ * The error of a connection to Postgres, or of a server that takes no writes, as a sentence for the operator; undefined if it is
+ * of another kind.
  * @param setting has the URL.
  */
 export function explainPostgres(error: unknown, url: string, setting?: string): OutOfReach | undefined {
   if (!(error instanceof Error)) return undefined;
   const state = sqlStateOf(error);
   if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "it refuses the login", setting);
+  if (isReadOnly(error)) return postgresOutOfReach(url, "it takes no writes, as a standby does", setting);
   if (state === undefined ? !isTransient(error) : !goneState.test(state)) return undefined;
   return postgresOutOfReach(url, reasonOf(error), setting);
 }

@@ -209,6 +209,16 @@ test("as a process, a command prints one line, and its exit code is 0, 1 if it i
   expect(help).toEqual({ exitCode: 0, stdout: expect.stringContaining("Usage: admin"), stderr: "" });
 });
 
+test("at a standby of Postgres, a command that only reads works, and one that writes exits with 3", async () => {
+  const url = new URL(service.databaseUrl);
+  url.searchParams.set("options", "-c default_transaction_read_only=on");
+  const standby = new Operator(service, { DATABASE_URL: url.href });
+  expect(await standby.try("plan", "list")).toMatchObject({ exitCode: 0 });
+  const message = /^Postgres at .* is unreachable: it takes no writes, as a standby does\. Check DATABASE_URL, .*\n$/;
+  const refused = await standby.try("org", "create", "--name", "Acme", "--plan", "payg");
+  expect(refused).toEqual({ exitCode: 3, stdout: "", stderr: expect.stringMatching(message) });
+});
+
 test("without Redis the commands change Postgres, and warn that the API picks the change up later", async () => {
   const { orgId } = await operator.create("payg");
   const cutOff = new Operator(service, { REDIS_URL: `redis://${closedPort}` });
