@@ -327,6 +327,15 @@ test("no search starts while the rate window is used up", async () => {
 const cli = "clients/typescript/src/cli.ts";
 const environmentOf = (token: string) => ({ SERPMILL_TOKEN: token, SERPMILL_URL: baseURL });
 
+test("the command says 1 result, not 1 results", async () => {
+  const result = { rank: 1, type: "organic", title: "coffee", url: "https://coffee.example" };
+  const answer = JSON.stringify({ results: [result], creditsCharged: 5, creditsRemaining: 995 });
+  const server = await listen((_, response) => void response.end(answer));
+  open.push(server);
+  const { stdout } = await run(cli, ["coffee"], { SERPMILL_TOKEN: "smk_a", SERPMILL_URL: server.url });
+  expect(stdout).toMatch(/^coffee: 1 result for 5 mils, 995 left$/m);
+});
+
 test("the command prints a table, or each result as a line of JSON", async () => {
   const { token } = await clientOf();
   const table = await run(cli, ["coffee", "--depth", "3"], environmentOf(token));

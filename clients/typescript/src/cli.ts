@@ -58,7 +58,8 @@ function table(keyword: string, { results, creditsCharged, creditsRemaining }: S
   const body = rows.map(([rank = "", type = "", title = "", url = ""]) =>
     [rank.padStart(ranks ?? 0), type.padEnd(types ?? 0), title.slice(0, titleMax).padEnd(titleMax), url].join("  "),
   );
-  const cost = `${printable(keyword)}: ${results.length} results for ${creditsCharged} mils, ${creditsRemaining} left`;
+  const count = results.length === 1 ? "1 result" : `${results.length} results`;
+  const cost = `${printable(keyword)}: ${count} for ${creditsCharged} mils, ${creditsRemaining} left`;
   return [...body, cost, ""].join("\n");
 }
 
