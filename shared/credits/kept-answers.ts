@@ -154,7 +154,10 @@ const nameOfQuery = ({ organizationId, fingerprint, sinceMs }: KeptQuery) =>
 const answerFields = { requestId: z.string(), fetchedAt: z.date(), provider: z.string(), body: z.instanceof(Buffer) };
 const foundRow = rowOf({ place: z.number(), ...answerFields });
 
-async function findKeptAnswers(database: Database, queries: readonly KeptQuery[]): Promise<Map<string, KeptAnswer>> {
+async function findKeptAnswers(
+  database: Database,
+  queries: readonly KeptQuery[],
+): Promise<Map<string, Promise<KeptAnswer>>> {
   const { rows } = await database.query({
     name: "find_kept_answers",
     text: "select * from find_kept_answers($1, $2, $3)",
@@ -164,12 +167,13 @@ async function findKeptAnswers(database: Database, queries: readonly KeptQuery[]
       queries.map(({ sinceMs }) => new Date(sinceMs)),
     ],
   });
-  const found = rows.map(async (row): Promise<[string, KeptAnswer][]> => {
-    const { place, ...read } = foundRow.parse(row);
-    const query = queries[place - 1];
-    return query ? [[nameOfQuery(query), await readAnswer(read)]] : [];
-  });
-  return new Map((await Promise.all(found)).flat());
+  const found = rows.map((row) => foundRow.parse(row));
+  return new Map(
+    found.flatMap(({ place, ...read }) => {
+      const query = queries[place - 1];
+      return query ? [[nameOfQuery(query), readAnswer(read)] as const] : [];
+    }),
+  );
 }
 
 type StoredRow = Omit<z.infer<typeof foundRow>, "place">;

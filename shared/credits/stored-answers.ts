@@ -57,11 +57,11 @@ const answerRow = rowOf({
   body: z.instanceof(Buffer),
 });
 
-/** Reads the answers under these keys, in one round trip. @returns by {@link nameOfKey}. */
+/** Reads the answers under these keys, in one round trip. @returns by {@link nameOfKey}; one that is unreadable rejects. */
 export async function readStoredAnswers(
   database: Database,
   keys: readonly OwnedKey[],
-): Promise<Map<string, StoredAnswer>> {
+): Promise<Map<string, Promise<StoredAnswer>>> {
   const { rows } = await database.query({
     name: "read_stored_answers",
     // Lateral with a limit: each key is looked up by the indexes. A join would read whole tables for a few keys.
@@ -75,12 +75,9 @@ export async function readStoredAnswers(
              limit 1) s`,
     values: [keys.map(({ organizationId }) => organizationId), keys.map(({ hash }) => hash)],
   });
-  const expanded = rows
-    .map((row) => answerRow.parse(row))
-    .map(async ({ requestId, body, ...key }): Promise<[string, StoredAnswer]> => {
-      return [nameOfKey(key), { requestId, body: await expandAnswer(body) }];
-    });
-  return new Map(await Promise.all(expanded));
+  const expand = async (requestId: string, body: Buffer) => ({ requestId, body: await expandAnswer(body) });
+  const found = rows.map((row) => answerRow.parse(row));
+  return new Map(found.map(({ requestId, body, ...key }) => [nameOfKey(key), expand(requestId, body)]));
 }
 
 const pageRow = rowOf({ slot: z.number(), keyHash: z.string(), requestId: z.string(), body: z.instanceof(Buffer) });

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { Batcher } from "../../../shared/concurrency/batcher.ts";
+import { Batcher, BatchedLookup } from "../../../shared/concurrency/batcher.ts";
 
 function recorded(options: { sizeMax: number; concurrency: number; pauseMs?: number }) {
   const batches: number[][] = [];
@@ -69,4 +69,19 @@ test("a batcher with a pause rests between two batches", async () => {
   await batcher.idle();
   const [first = 0, second = 0] = startedAtMs;
   expect(second - first).toBeGreaterThanOrEqual(19);
+});
+
+test("a value that cannot be read fails its own key alone", async () => {
+  const lookup = new BatchedLookup<string, number>({
+    sizeMax: 10,
+    concurrency: 1,
+    nameOf: (key) => key,
+    read: async () =>
+      new Map([
+        ["broken", Promise.reject(new Error("unreadable"))],
+        ["whole", Promise.resolve(1)],
+      ]),
+  });
+  const found = await Promise.allSettled(["broken", "whole", "absent"].map((key) => lookup.find(key)));
+  expect(found).toMatchObject([{ status: "rejected" }, { value: 1 }, { value: undefined }]);
 });

@@ -33,7 +33,7 @@ async function decide(...requests: SettlementRequest[]): Promise<Decision[]> {
 
 async function answerUnder(organizationId: string, hash = "k") {
   const owned: OwnedKey = { organizationId, hash };
-  const found = (await readStoredAnswers(database, [owned])).get(nameOfKey(owned));
+  const found = await (await readStoredAnswers(database, [owned])).get(nameOfKey(owned));
   return found && { requestId: found.requestId, text: found.body.toString() };
 }
 
@@ -45,6 +45,18 @@ test("a charge under a key stores its answer, byte for byte, and says nothing of
   expect(decision).toMatchObject({ kind: "charge", isNew: true });
   expect(decision).not.toHaveProperty("stored");
   expect(await answerUnder(organizationId)).toEqual({ requestId: first.requestId, text });
+});
+
+test("an answer that is damaged fails no other one that is read with it", async () => {
+  const [damaged, whole] = [await organization(), await organization()];
+  await decide(await charge(damaged, "damaged"), await charge(whole, "whole"));
+  await asOwner(url, (owner) =>
+    owner.query("update answers set body = 'no answer' where organization_id = $1", [damaged]),
+  );
+  const keys = [damaged, whole].map((organizationId) => ({ organizationId, hash: "k" }));
+  const found = await readStoredAnswers(database, keys);
+  const read = await Promise.allSettled(keys.map(async (key) => found.get(nameOfKey(key))));
+  expect(read).toMatchObject([{ status: "rejected" }, { value: { body: Buffer.from("whole") } }]);
 });
 
 test("of two searches under one key in one batch, the second gets the answer of the first", async () => {
