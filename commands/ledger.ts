@@ -8,7 +8,7 @@ import type { Database } from "../shared/database/pool.ts";
 import { rowOf } from "../shared/database/row.ts";
 import { hostsOf } from "../shared/config/redis-address.ts";
 import { inTransaction } from "../shared/database/transaction.ts";
-import { refuseCluster, whenReady } from "../shared/redis/connect.ts";
+import { refuseUnfit, whenReady } from "../shared/redis/connect.ts";
 import { type EntryKind, entryKinds, readNewestEntries } from "../api/ledger/ledger-pages.ts";
 import { parseId, parseMonth, parseText, parseTime, parseWholeNumber } from "./argument-parsers.ts";
 import { checkArchive, exportMonth } from "./archive/archive.ts";
@@ -54,7 +54,7 @@ export function addLedgerCommands(program: Command, run: RunCommand): void {
       run(
         async ({ config, database, redis, warn }) => {
           const isReachable = await whenReady(redis, redisTimeoutMs);
-          if (isReachable) await refuseCluster(redis);
+          if (isReachable) await refuseUnfit(redis);
           else warn(`Redis at ${hostsOf(config.REDIS_URL)} is unreachable: only Postgres was checked.`);
           return verifyLedger(database, isReachable ? redis : undefined, { isFull: full ?? false });
         },

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { freePort } from "../../../local/ports.ts";
 import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
@@ -37,5 +37,20 @@ test.each([
     const said = isService ? ended.stdout.split("\n").map(messageIn) : [ended.stderr.trim()];
     const sentence = /^REDIS_URL leads to a Redis Cluster, .*: use one Redis or Valkey instead, .*\.$/;
     expect(said).toContainEqual(expect.stringMatching(sentence));
+  },
+);
+
+test.each([
+  ["worker/main.ts", []],
+  ["commands/main.ts", ["ledger", "verify"]],
+] as const)(
+  "%s %j refuses a database that Redis does not have, and never uses another one instead",
+  async (program, args) => {
+    const redis = await startRedis();
+    onTestFinished(() => redis.stop());
+    const settings = { DATABASE_URL: processUrlOf(database.url), REDIS_URL: new URL("/99", redis.url).href };
+    const ended = await run(program, args, { ...usualSettings, ...settings });
+    expect(ended.exitCode).toBe(1);
+    expect(ended.stdout + ended.stderr).toContain("REDIS_URL names the database 99, which this Redis does not have.");
   },
 );
