@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { expectedFiles, hasFiles } from "./config/postgres-files.ts";
 import { expectedRedisUrl, readRedisAddress } from "./config/redis-address.ts";
 import { refuseOldNode, StartRefused } from "./config/start-refused.ts";
 import { addressSecrets, fileSettingOf, readSecretFiles, secretSettings } from "./config/secret-settings.ts";
@@ -28,6 +29,8 @@ function url(...protocols: string[]) {
   const isOfOne = (text: string) => protocols.some((protocol) => text.toLowerCase().startsWith(`${protocol}//`));
   return trimmed((text) => URL.canParse(text) && isOfOne(text), expectedUrl(protocols));
 }
+
+const postgresUrl = () => url("postgres:", "postgresql:").refine(hasFiles, expectedFiles);
 
 /** A URL without a path, which browsers call an origin. Serpmill adds its own paths. */
 function origin(...protocols: string[]) {
@@ -188,11 +191,11 @@ const engineSettings = z.object({
 
 const settings = z.object({
   /** The database with the ledger. Postgres 15 or newer. */
-  DATABASE_URL: url("postgres:", "postgresql:"),
+  DATABASE_URL: postgresUrl(),
   /** What is between the processes and Postgres: nothing that changes the session, or a pooler of transactions. */
   DATABASE_POOLER: z.enum(["none", "transaction"], "expected none or transaction").default("none"),
   /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
-  MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
+  MIGRATION_DATABASE_URL: postgresUrl().optional(),
   /** The Redis with holds, rate windows and the queue, or the Sentinels that know it. Redis 7 or newer, or Valkey. */
   REDIS_URL: trimmed((text) => readRedisAddress(text) !== undefined, expectedRedisUrl),
   /** The login at the Sentinels that REDIS_URL names, which is not that at Redis. */

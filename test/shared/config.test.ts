@@ -40,6 +40,7 @@ const aSampler =
   "expected one of: traceidratio, parentbased_traceidratio, always_on, parentbased_always_on, always_off, parentbased_always_off";
 const aPort = "expected a whole number from 0 to 65535";
 const aPostgres = "expected a URL that begins with postgres:// or postgresql://";
+const someFiles = "expected that this process can read the files in sslrootcert, sslcert, sslkey";
 const aRedis =
   "expected a URL that begins with redis:// or rediss:// and has no path but the number of a database, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 const doors = "searxng, tavily, openwebui, perplexity, firecrawl, serper";
@@ -48,6 +49,12 @@ const aProvider =
 
 /** Settings with what a refusal says that it expected, and values that are refused. */
 const refused: [setting: string, expected: string, ...values: string[]][] = [
+  [
+    "DATABASE_URL",
+    someFiles,
+    "postgres://host/db?sslmode=verify-full&sslrootcert=/canary/ca.pem",
+    "postgres://host/db?sslkey=/",
+  ],
   ["DATABASE_URL", aPostgres, "mysql://canary:secret@host/db", "canary", "postgres:canary"],
   [
     "REDIS_URL",
