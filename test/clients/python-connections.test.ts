@@ -78,6 +78,25 @@ test.skipIf(withoutPython !== "")(
   },
 );
 
+const unresolved = `
+import socket, threading
+from serpmill import Serpmill, SerpmillError
+
+socket.getaddrinfo = lambda *_: threading.Event().wait()
+try:
+    Serpmill("smk_a", "http://serp.example").search({"keyword": "a"}, deadline_s=1)
+except SerpmillError as error:
+    print(error.code, error.may_be_charged, error)
+`;
+
+test.skipIf(withoutPython !== "")(
+  `where the name of the host is not resolved, the deadline ends the call, and the program can end${withoutPython}`,
+  async () => {
+    const { stdout } = await runPython([unresolved]);
+    expect(stdout).toMatch(/^lost_reply False .*No answer came in time\./);
+  },
+);
+
 const addressed = `
 import socket
 from serpmill import Serpmill, SerpmillError

@@ -9,6 +9,8 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -177,7 +179,7 @@ def _open(
     `socket.create_connection` would go on with the next address after the call has ended.
     """
     failure = OSError("The host has no address.")
-    for family, kind, protocol, _, target in socket.getaddrinfo(*address, 0, socket.SOCK_STREAM):
+    for family, kind, protocol, _, target in _look_up(address, timeout_s):
         sock: socket.socket | None = None
         try:
             sock = socket.socket(family, kind, protocol)
@@ -190,6 +192,23 @@ def _open(
             if sock is not None:
                 sock.close()
     raise failure
+
+
+def _look_up(address: tuple[str, int], timeout_s: float) -> list[Any]:
+    """`getaddrinfo` takes no time-out. One that takes longer ends by itself, in its own thread."""
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(*address, 0, socket.SOCK_STREAM))
+        except Exception as cause:
+            found.set_exception(cause)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        return found.result(timeout_s)
+    except FutureTimeoutError:  # Another class than TimeoutError in Python 3.10.
+        raise TimeoutError from None
 
 
 def _connection_to(
