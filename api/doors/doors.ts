@@ -14,6 +14,7 @@ import type { SearchResponseBody } from "../../shared/search-answer.ts";
 import { CallerDisconnected } from "../errors.ts";
 import type { SentToken } from "../identify.ts";
 import { hasBearerToken, readApiKey } from "../http/request-headers.ts";
+import { isEncodedUtf8 } from "../http/encoded-utf8.ts";
 import { readJson } from "../http/read-json.ts";
 import { sendJson } from "../http/send-json.ts";
 import { readForm } from "../pages/form.ts";
@@ -136,6 +137,10 @@ function credentialOf({ token }: Entrance, request: Request): [scope: Scope, sen
 
 /** The fields of the query string, and over these the fields of a form. Some clients post with the type of JSON and no body at all. */
 async function readFields(request: Request): Promise<Record<string, unknown>> {
+  const [, ...query] = request.url.split(/[?&]/);
+  const [path] = query.find((field) => !isEncodedUtf8(field))?.split("=") ?? [];
+  if (path !== undefined)
+    throw new CallerError("bad_request", { issues: [{ path, message: "Expected valid UTF-8." }] });
   const isForm = request.is("application/x-www-form-urlencoded");
   return isForm ? { ...request.query, ...Object.fromEntries(await readForm(request)) } : request.query;
 }

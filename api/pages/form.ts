@@ -1,5 +1,7 @@
+import { isUtf8 } from "node:buffer";
 import type { Request } from "express";
 import { CallerError } from "../../shared/errors.ts";
+import { isEncodedUtf8 } from "../http/encoded-utf8.ts";
 import { readBytes } from "../http/read-json.ts";
 import { dollars } from "./format.ts";
 import { html, type Html } from "./html.ts";
@@ -86,5 +88,8 @@ export async function readForm(request: Request): Promise<URLSearchParams> {
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
     throw new CallerError("bad_request", { reason: "content_type_not_form" });
-  return new URLSearchParams((await readBytes(request, formBytesMax)).toString("utf8"));
+  const bytes = await readBytes(request, formBytesMax);
+  const text = bytes.toString();
+  if (!isUtf8(bytes) || !isEncodedUtf8(text)) throw new CallerError("bad_request", { reason: "body_not_utf8" });
+  return new URLSearchParams(text);
 }

@@ -223,3 +223,19 @@ test("the log has the door as the route, and the token's id", async () => {
   await service.until(async () => logged() !== undefined);
   expect(logged()).toMatchObject({ route: "/searxng/search", tokenId: payer.tokenId, outcome: "answered" });
 });
+
+test("a keyword that is not UTF-8 is refused by the name of its field, and a percent sign that encodes nothing is not", async () => {
+  const headers = { "x-api-key": payer.token };
+  const latin1 = await service.send("/searxng/search?format=json&q=caf%E9", { headers });
+  expect([latin1.status, latin1.body.error]).toEqual([400, "`q`: Expected valid UTF-8."]);
+  const form = { ...headers, "content-type": "application/x-www-form-urlencoded" };
+  for (const body of ["q=caf%E9", Buffer.from("q=caf\u00e9", "latin1")]) {
+    const posted = await service.send("/searxng/search?format=json", { method: "POST", headers: form, body });
+    expect([posted.status, JSON.stringify(posted.body)]).toEqual([
+      400,
+      expect.stringContaining("The body is not valid UTF-8."),
+    ]);
+  }
+  const percent = await service.send("/searxng/search?format=json&q=100%+caf%C3%A9", { headers });
+  expect([percent.status, percent.body.query]).toEqual([200, "100% café"]);
+});
