@@ -313,6 +313,8 @@ function examineEviction(info: Info): Finding {
 }
 
 function examinePersistence(info: Info): Finding {
+  if (info("rdb_last_bgsave_status") === "err")
+    return warning("redis", "failed to write a snapshot, so it may refuse every write", 'Set save "".');
   if (info("aof_enabled") !== "1") return warning("redis", "keeps no append-only file", "Set appendonly yes.");
   if (info("aof_last_write_status") === "ok") return ok("redis", "keeps an append-only file");
   return failure("redis", "cannot write its append-only file", "Check the log of Redis. Its disk may be full.");

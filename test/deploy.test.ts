@@ -155,3 +155,14 @@ test("the compose file mounts what is there, where Prometheus and Grafana look f
     "node",
   ]);
 });
+
+const withRedis = z.object({ services: z.object({ redis: z.object({ command: z.array(z.string()) }) }) });
+
+test("no Redis that is set up here takes snapshots, because it would refuse every write while one fails", () => {
+  for (const path of ["docker-compose.yml", "deploy/quick.yml"]) {
+    const { redis } = withRedis.parse(parse(readSource(path), { merge: true })).services;
+    expect(redis.command.join(" ")).toContain(" --save  --");
+  }
+  for (const path of ["docs/operating/deploying.md", "docs/operating/datastores.md"])
+    expect(readSource(path)).toContain('save ""');
+});

@@ -1,6 +1,8 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, readFile, rmdir } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
+import { eventually } from "../harness/assertions/eventually.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -101,6 +103,22 @@ test("a Redis that is almost full is a warning", async () => {
   await service.redis.config("SET", "maxmemory", "0");
   expect(exitCode).toBe(0);
   expect(wrong).toContainEqual(expect.objectContaining({ advice: expect.stringContaining("Raise maxmemory") }));
+});
+
+test("a Redis that could not write its last snapshot is a warning, because it may refuse every write", async () => {
+  const { redis, redisServer } = service;
+  const snapshot = join(redisServer.folder, "dump.rdb");
+  const endOfSnapshot = async () => {
+    await redis.bgsave();
+    await eventually(async () => (await redis.info("persistence")).includes("rdb_bgsave_in_progress:0"));
+  };
+  await mkdir(snapshot);
+  await endOfSnapshot();
+  const { exitCode, wrong } = await examine();
+  await rmdir(snapshot);
+  await endOfSnapshot();
+  expect(exitCode).toBe(0);
+  expect(wrong).toContainEqual(expect.objectContaining({ part: "redis", advice: expect.stringContaining('save ""') }));
 });
 
 /** What is wrong in a database without workers. */
