@@ -41,6 +41,7 @@ export async function startPgbouncer(databaseUrl: string, settings: readonly str
         "unix_socket_dir =",
         "pool_mode = transaction",
         "default_pool_size = 3",
+        "server_login_retry = 1",
         "auth_type = scram-sha-256",
         `auth_file = ${join(folder, "users.txt")}`,
         `pidfile = ${pidFile}`,
