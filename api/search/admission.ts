@@ -182,10 +182,11 @@ export class AdmissionControl {
     refusal: CreditRefusal,
   ): Promise<StoredAnswer | undefined> {
     const { caller } = request;
-    if (await fromPostgres(request, this.#credit.correct(caller, refusal))) return undefined;
+    const credit = await fromPostgres(request, this.#credit.correct(caller, refusal));
+    if (credit === "outdated") return undefined;
     const paid = await this.#findPaid(request);
     if (paid) return paid;
-    throw this.#credit.error(caller, priceMils, refusal);
+    throw this.#credit.error(caller, priceMils, refusal, credit);
   }
 
   /** Waits until the key's first request has ended, or left no record. @throws {CallerError} the first request's error. */

@@ -1,13 +1,12 @@
 import { LRUCache } from "lru-cache";
 import type { Context } from "../../shared/process/context.ts";
-import { type LimitName, limitDetails, renewalAfter, spentIn } from "../../shared/credits/limits.ts";
+import { type LimitName, limitDetails, renewalBehind, spentIn } from "../../shared/credits/limits.ts";
 import { freeDecidedHolds, listHoldsOfToken, listHoldsWithMils } from "../../shared/credits/open-holds.ts";
 import type { Credit } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 import type { Admission } from "../../shared/credits/admit.ts";
 import { CallerError } from "../../shared/errors.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
-import type { Clock } from "../../shared/redis/clock.ts";
 import { readCurrentCredit } from "../current-credit.ts";
 import { orRedisUnavailable } from "../datastore-unavailable.ts";
 import { unavailable } from "../errors.ts";
@@ -35,7 +34,6 @@ interface RedisView {
 type Outdated = "outdated";
 
 export interface CreditCheckParts extends Pick<Context, "redis" | "database"> {
-  clock: Pick<Clock, "nowMs">;
   /** Where a caller without credit is sent. */
   topupUrl: string;
 }
@@ -84,37 +82,43 @@ export class CreditCheck {
 
   /**
    * Corrects Redis if it shows less than there is. Only a state that is still the same is answered from a recent check.
-   * @returns whether Redis was corrected, or shows more by now: ask it again.
+   * @returns `outdated` if Redis was corrected, or shows more by now: ask it again. Otherwise what Postgres has.
    * @throws {CallerError} `unavailable`
    */
-  async correct({ organizationId, tokenId }: Payer, refusal: CreditRefusal): Promise<boolean> {
+  async correct({ organizationId, tokenId }: Payer, refusal: CreditRefusal): Promise<Credit | Outdated | undefined> {
     const { version, heldMils } = refusal;
     const reached =
       refusal.outcome === "spending_limit" ? { ...refusal.limit, spentMils: refusal.spentMils } : undefined;
     const view: RedisView = { organizationId, tokenId, version, heldMils, reached };
     const state = stateOf(view);
     const truth = await this.#fromPostgres.fetch(state, { context: view });
-    if (!truth || (truth !== "outdated" && !showsMore(truth, view))) return false;
+    if (!truth || (truth !== "outdated" && !showsMore(truth, view))) return truth;
     this.#fromPostgres.delete(state); // Other holds may lead to the same state.
-    if (truth === "outdated") return true;
+    if (truth === "outdated") return truth;
     await this.#store(organizationId, truth);
     const { balance, decided } = truth;
     if (decided.length > 0)
       await orRedisUnavailable(freeDecidedHolds(this.#parts.redis, organizationId, balance.version, decided));
-    return true;
+    return "outdated";
   }
 
-  /** The error of a search that Postgres cannot pay for either. */
-  error({ limits }: Pick<Caller, "limits">, priceMils: number, refusal: CreditRefusal): CallerError {
-    const { topupUrl, clock } = this.#parts;
+  /** The error of a search that Postgres cannot pay for either. @param credit what Postgres has. */
+  error(
+    { limits }: Pick<Caller, "limits">,
+    priceMils: number,
+    refusal: CreditRefusal,
+    credit: Credit | undefined,
+  ): CallerError {
+    const { topupUrl } = this.#parts;
     const { heldMils } = refusal;
     if (refusal.outcome === "insufficient_credit") {
       const { availableMils } = refusal;
       return new CallerError("out_of_credits", { priceMils, availableMils, heldMils, action: "topup", topupUrl });
     }
     const { limit, spentMils } = refusal;
-    const renewsAt = renewalAfter(limit.period, clock.nowMs());
-    const shown = { priceMils, spentMils, heldMils, topupUrl, renewsAt };
+    const spending = credit && spendingOf(credit, limit);
+    if (spending === undefined) return unavailable("balance_unreadable");
+    const shown = { priceMils, spentMils, heldMils, topupUrl, renewsAt: renewalBehind(limit.period, spending) };
     return new CallerError("out_of_credits", limitDetails(limits, limit, shown));
   }
 
@@ -147,9 +151,13 @@ function stateOf({ organizationId, tokenId, version, heldMils, reached }: RedisV
 }
 
 /** Whether Postgres has more than Redis shows. */
-function showsMore({ balance, token, decided }: Credit, { version, reached }: RedisView): boolean {
-  if (decided.length > 0) return true;
-  if (!reached) return balance.version > version;
-  const spending = reached.scope === "token" ? token?.spending : balance.spending;
+function showsMore(credit: Credit, { version, reached }: RedisView): boolean {
+  if (credit.decided.length > 0) return true;
+  if (!reached) return credit.balance.version > version;
+  const spending = spendingOf(credit, reached);
   return spending !== undefined && spentIn(reached.period, spending) < reached.spentMils;
 }
+
+/** What counts against a limit. Undefined if Postgres was restored from a time before the limit. */
+const spendingOf = ({ balance, token }: Credit, { scope }: LimitName) =>
+  scope === "token" ? token?.spending : balance.spending;

@@ -24,13 +24,13 @@ end
 -- Postgres counts what was spent, as "day:mils of the day:mils of its month:day on which the next month begins", with days since 1970.
 -- Redis keeps this text behind the version of the balance that it belongs to.
 
--- Returns that version, and the mils spent today and in this month: 0 once the counted day or month is over. Nothing if absent.
+-- Returns that version, the mils spent in that day and in its month, the day, and the day on which the next month begins. Nothing if
+-- absent.
 local function readSpending(kept)
   local version, day, dayMils, monthMils, nextMonth =
     string.match(kept or '', '^(%d+):(%d+):(-?%d+):(-?%d+):(%d+)$')
   if not version then return end
-  local today = math.floor(nowMs / 86400000)
-  return version, today > tonumber(day) and 0 or tonumber(dayMils), today >= tonumber(nextMonth) and 0 or tonumber(monthMils)
+  return version, tonumber(dayMils), tonumber(monthMils), tonumber(day), tonumber(nextMonth)
 end
 
 -- Returns which limit these mils on top would exceed ('day', 'month' or nothing), and what was spent against it. '': no limit. Of both

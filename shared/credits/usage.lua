@@ -7,6 +7,15 @@
 --     spent today and in this month, and the mils held by the token (false without limits)
 --   balance_missing: version of the balance (0 without one), whose spending is missing
 --   limited: 0
+
+-- Returns what readSpending() does, but 0 mils for a day or a month that is over.
+local function readSpentNow(kept)
+  local version, dayMils, monthMils, day, nextMonth = readSpending(kept)
+  if not version then return end
+  local today = math.floor(nowMs / 86400000)
+  return version, today > day and 0 or dayMils, today >= nextMonth and 0 or monthMils
+end
+
 local used, leftMs = readWindow(KEYS[3], tonumber(ARGV[2]))
 if ARGV[3] ~= '1' then
   if used >= tonumber(ARGV[1]) then return {'limited', used, leftMs, 0} end
@@ -17,13 +26,13 @@ local balance = tonumber(copy[1])
 if not balance then return {'balance_missing', used, leftMs, 0} end
 local version, dayMils, monthMils
 if ARGV[4] == '1' then
-  version, dayMils, monthMils = readSpending(copy[3])
+  version, dayMils, monthMils = readSpentNow(copy[3])
   if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end
 end
 local ofToken, tokenDayMils, tokenMonthMils, tokenHeld
 if ARGV[5] ~= '' then
   local kept = redis.call('HMGET', KEYS[4], ARGV[5], 'held:' .. ARGV[5])
-  ofToken, tokenDayMils, tokenMonthMils = readSpending(kept[1])
+  ofToken, tokenDayMils, tokenMonthMils = readSpentNow(kept[1])
   if not ofToken then return {'balance_missing', used, leftMs, copy[2]} end
   tokenHeld = kept[2] or 0
 end

@@ -21,7 +21,7 @@ async function limitedCaller() {
   return callerWith({ organizationId, limits: { organization: { dayMils: 50 } } });
 }
 
-test("a limit renews when its period ends by the clock of Redis, which decides what counts", async () => {
+test("usage shows that a limit renews when its period ends by the clock of Redis, which decides what it shows as spent", async () => {
   const usage = await readUsage(await limitedCaller());
   expect(usage.limits).toMatchObject([{ period: "day", limitMils: 50, renewsAt: "2030-02-01T00:00:00.000Z" }]);
 });

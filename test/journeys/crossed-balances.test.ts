@@ -5,7 +5,6 @@ import { confirmDelivered } from "../../shared/credits/deliveries.ts";
 import { settleHolds } from "../../shared/credits/holds.ts";
 import { type Decision, decideSettlements } from "../../shared/credits/ledger.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
-import { Clock } from "../../shared/redis/clock.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { request } from "../shared/credits/hold-requests.ts";
@@ -70,14 +69,14 @@ test("a hold that ends between the refusal of Redis and the look into Postgres d
   const balance = { balanceMils: priceMils, version: 1 };
   await storeBalance(service.redis, organizationId, balance);
   const { redis, database } = service;
-  const check = new CreditCheck({ redis, database, clock: new Clock(), topupUrl: "/billing" });
+  const check = new CreditCheck({ redis, database, topupUrl: "/billing" });
   const refused = () => {
     const shown = { window: { used: 0, leftMs: 0 }, availableMils: 0, heldMils: priceMils, version: 1 };
     return check.correct({ organizationId, tokenId: "tok_of_a_test" }, { outcome: "insufficient_credit", ...shown });
   };
   // Redis showed a hold that it has dropped by now.
-  expect(await refused()).toBe(true);
+  expect(await refused()).toBe("outdated");
   const requestId = await hold(organizationId);
-  expect(await refused()).toBe(false);
+  expect(await refused()).toMatchObject({ balance });
   await settleHolds(service.redis, organizationId, balance, [{ requestId }]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdIndexKey } from "../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { changeLimits, type LimitChange } from "../../api/organizations/limits.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
@@ -125,6 +125,30 @@ test("usage shows the limits that apply to the token with what was spent, and no
     { scope: "token", period: "day", limitMils: 10, spentMils: priceMils, heldMils: 0 },
   ]);
 });
+
+test.each(["organization", "token"] as const)(
+  "a day of the %s ends by the clock of Postgres, whatever that of Redis says",
+  async (scope) => {
+    const { organizationId, token, tokenId } = await service.organization(spare);
+    if (scope === "organization") await limited(organizationId, { dayMils: priceMils });
+    else await limitedToken(tokenId, { dayMils: priceMils });
+    await untilLimited(token, 1);
+    const { balance, tokens } = keysOf(organizationId);
+    const copy = scope === "organization" ? ([balance, "spent"] as const) : ([tokens, tokenId] as const);
+    /** To Redis, the day in which all was spent is over. */
+    const endDay = async () => {
+      const [version] = (await service.redis.hget(...copy))?.split(":") ?? [];
+      await service.redis.hset(...copy, `${version}:1:${priceMils}:${priceMils}:2`);
+    };
+    await endDay();
+    expect((await service.search(token, { keyword: "on the next day" })).status).toBe(200);
+    await service.rest();
+    await endDay();
+    expect((await service.search(token, { keyword: "on the same day" })).status).toBe(402);
+    // A search that is admitted and then refused has called a provider for nothing.
+    expect(await refunds(organizationId)).toEqual([]);
+  },
+);
 
 test("a charge that is given back counts no longer, also where Redis does not know of it", async () => {
   const { organizationId, token, tokenId } = await service.organization(spare);

@@ -58,12 +58,11 @@ afterAll(async () => {
 });
 
 const log = openLog({ name: "test", level: "silent" });
-const clock = new Clock();
 
 function openAdmission(shedding: Gate): AdmissionControl {
   const metrics = openMetrics();
   const paidAnswers = new PaidAnswers({ database, metrics });
-  return new AdmissionControl({ redis, database, clock, shedding, paidAnswers, metrics, log, topupUrl: "none" });
+  return new AdmissionControl({ redis, database, shedding, paidAnswers, metrics, log, topupUrl: "none" });
 }
 
 /** A search under a key, by an organization with credit for one. */
@@ -122,11 +121,15 @@ test.each([
 test.each([
   { period: "day", renewsAt: "2030-02-01T00:00:00.000Z" },
   { period: "month", renewsAt: "2030-02-01T00:00:00.000Z" },
-] as const)("a limit of a $period renews when its period ends by the clock of Redis", ({ period, renewsAt }) => {
-  const ahead = { nowMs: () => Date.UTC(2030, 0, 31, 23, 59, 59) };
-  const check = new CreditCheck({ redis, database, clock: ahead, topupUrl: "none" });
+] as const)("a limit of a $period renews when its period ends by the clock of Postgres", ({ period, renewsAt }) => {
+  const check = new CreditCheck({ redis, database, topupUrl: "none" });
   const limit = { scope: "organization", period } as const;
   const shown = { window: { used: 0, leftMs: 0 }, limit, spentMils: 5, heldMils: 0, version: 1 };
-  const { details } = check.error({}, 5, { outcome: "spending_limit", ...shown });
+  const credit = {
+    balance: { balanceMils: 5, version: 1, spending: "21945:5:5:21946" },
+    token: undefined,
+    decided: [],
+  };
+  const { details } = check.error({}, 5, { outcome: "spending_limit", ...shown }, credit);
   expect(details).toMatchObject({ period, renewsAt });
 });
