@@ -246,8 +246,9 @@ const agreementMs = 10_000;
  *
  * A repeat within a minute of the start is in the same window or in the next one, so it also looks for the key of the window before.
  * It looks for the one before that as well: a repeat that joins a search takes its key over if the search fails, and so may have
- * begun in a later window than that of its key. Two requests on either side of the end of a window agree on one in Redis. If
- * Redis loses that, or the record of a running search, the key of the window itself is the same: Postgres charges it once.
+ * begun in a later window than that of its key. The clock of this API may be behind that of the one which began the search, so it
+ * also looks for the key of the next window. Two requests on either side of the end of a window agree on one in Redis. If Redis
+ * loses that, or the record of a running search, the key of the window itself is the same: Postgres charges it once.
  */
 export class Repeats {
   readonly #redis: Redis;
@@ -267,7 +268,7 @@ export class Repeats {
     const search = `door ${door} ${tokenId} ${queryFingerprint(query)}`;
     const now = this.#clock.now();
     const window = await orRedisUnavailable(this.#agreeOnWindow(organizationId, search, Math.floor(now / repeatMs)));
-    const keys = [window, window - 1, window - 2].map((at) => `${search} ${at}`);
+    const keys = [window, window + 1, window - 1, window - 2].map((at) => `${search} ${at}`);
     const starts = await Promise.all(keys.map((key) => this.#startOf(organizationId, sha256(key))));
     const found = starts.findIndex((startedAt) => startedAt !== undefined && now - startedAt.getTime() <= repeatMs);
     return keys[Math.max(found, 0)] ?? search;

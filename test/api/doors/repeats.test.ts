@@ -178,6 +178,13 @@ test("a repeat within a minute has the key of the search that still runs", async
   await asking;
 });
 
+test("a repeat has the key of its search at an API whose clock is behind", async () => {
+  const payer = await service.organization();
+  await ask(payer, "behind");
+  const [now, ...others] = await keysAfter(payer, "behind", 0, -10_000, -20_000, -30_000, -40_000, -50_000, -59_000);
+  expect(others.map((key) => key === now)).toEqual(others.map(() => true));
+});
+
 test("the failures of a door begin at 0 in the metrics, so that an increase has the first ones", async () => {
   expect(await valueAt(0, 'http_request_duration_seconds_count{route="/searxng/search",status="503"}')).toBe(0);
 });
