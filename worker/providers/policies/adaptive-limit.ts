@@ -24,6 +24,9 @@ const excusesMax = 10;
  * - A 503 or a timeout is a sign of overload only if it is not excused: of the calls to any provider, a few fail or hang whatever
  *   the load, and a caller may know a keyword that does. Each 20 answered calls excuse one such call, with ten excuses saved up at
  *   most. A 429 is never excused, because it is about the number of calls.
+ * - Nor is it a sign while only the calls of one organization fail, whose keywords may be the cause: load fails those of others
+ *   too. So an answered call of another organization since its first failed call makes up for one of its failed calls, with 200
+ *   saved up at most. The last 20 make up for none: so few may be answered by chance.
  * - At a limit of one, the provider is not refusing the number of calls, so the limit doubles again afterwards.
  *
  * A limit that is not reached does not rise: nothing shows that the provider would accept more.
@@ -38,6 +41,9 @@ export class AdaptiveLimit {
   #answered = callsAtStart;
   /** In answered calls: {@link answersPerExcuse} of them excuse a failed one. */
   #excusing = excusesMax * answersPerExcuse;
+  /** The organization of the last failed call, and the answered calls of others since it is this one. */
+  #failing = "";
+  #othersAnswered = 0;
   #fellAtMs = Number.NEGATIVE_INFINITY;
   #rise: NodeJS.Timeout | undefined;
   #quickRise: NodeJS.Timeout | undefined;
@@ -93,11 +99,12 @@ export class AdaptiveLimit {
    * Records how a call ended.
    * @param began.atMs on the clock of `performance.now()`. @param began.calls how many ran at once then, with this one.
    */
-  ended(outcome: PageOutcome, began: { atMs: number; calls: number }): void {
-    if (!("failure" in outcome)) return this.#answers(began.calls);
+  ended(outcome: PageOutcome, began: { atMs: number; calls: number; organizationId: string }): void {
+    if (!("failure" in outcome)) return this.#answers(began);
+    const isOverload = outcome.failure === "rate_limited" || (mayBeOverload(outcome) && !this.#failsAlone(began));
     const nowMs = performance.now();
-    if (began.atMs <= this.#fellAtMs || nowMs - this.#fellAtMs < stepMs) return;
-    if (outcome.failure !== "rate_limited" && (!mayBeOverload(outcome) || this.#excuse())) return;
+    if (!isOverload || began.atMs <= this.#fellAtMs || nowMs - this.#fellAtMs < stepMs) return;
+    if (outcome.failure !== "rate_limited" && this.#excuse()) return;
     this.#fellAtMs = nowMs;
     this.#forgetRise();
     const fallen = Math.floor(this.#calls * fallTo);
@@ -106,11 +113,24 @@ export class AdaptiveLimit {
     this.#answered = 0;
   }
 
-  #answers(callsAtOnce: number): void {
+  #answers({ calls, organizationId }: { calls: number; organizationId: string }): void {
     this.#excusing = Math.min(this.#excusing + 1, excusesMax * answersPerExcuse);
-    if (callsAtOnce <= this.#answered) return;
-    this.#answered = callsAtOnce;
+    if (organizationId !== this.#failing)
+      this.#othersAnswered = Math.min(this.#othersAnswered + 1, excusesMax * answersPerExcuse);
+    if (calls <= this.#answered) return;
+    this.#answered = calls;
     if (this.#callsWaiting() > 0) this.#riseQuickly();
+  }
+
+  /** Whether calls of this organization alone fail. Takes an answered call of the others then. */
+  #failsAlone({ organizationId }: { organizationId: string }): boolean {
+    if (organizationId !== this.#failing) {
+      this.#failing = organizationId;
+      this.#othersAnswered = 0;
+    }
+    if (this.#othersAnswered < answersPerExcuse) return false;
+    this.#othersAnswered -= 1;
+    return true;
   }
 
   /** Takes one excuse. @returns false if none is left. */

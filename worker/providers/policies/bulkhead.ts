@@ -124,7 +124,7 @@ export class Bulkhead {
     const gauge = this.#metrics.providerCallsRunning;
     gauge.inc(this.#labels);
     this.#running += 1;
-    const began = { atMs: performance.now(), calls: this.#running };
+    const began = { atMs: performance.now(), calls: this.#running, organizationId: claim.organizationId };
     this.#turns.started(claim);
     if (!this.hasFreeSlot()) this.#adaptive?.usedUp();
     try {

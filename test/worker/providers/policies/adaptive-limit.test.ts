@@ -25,8 +25,8 @@ function openBulkhead() {
   const call = () => new Promise<PageOutcome>((resolve) => running.push(resolve));
   const settled = () => vi.advanceTimersByTimeAsync(0);
   /** Starts calls, as far as the limit allows. */
-  const start = async (count: number) => {
-    const claims = new SlotClaims({ organizationId: "one", openSearches: 1 });
+  const start = async (count: number, organizationId = "one") => {
+    const claims = new SlotClaims({ organizationId, openSearches: 1 });
     const wait = { deadlineAtMs: performance.now() + farMs, signal: new AbortController().signal, claims };
     for (let started = 0; started < count; started += 1) void bulkhead.run(call, wait);
     await settled();
@@ -177,6 +177,48 @@ describe("the limit of calls at once", () => {
     expect(await limit()).toBe(50);
     await end(timedOut);
     expect(await limit()).toBe(33);
+  });
+
+  describe("while calls of others are answered", () => {
+    /** Calls that end with a 503, one after the other, each by the next of these organizations. */
+    const fail = async ({ start, end }: ReturnType<typeof openBulkhead>, calls: number, ...by: string[]) => {
+      for (let call = 0; call < calls; call += 1) {
+        await start(1, by[call % by.length]);
+        await end(unavailable);
+      }
+    };
+    const answer = async ({ start, endAll }: ReturnType<typeof openBulkhead>, calls: number) => {
+      await start(calls, "other");
+      await endAll();
+    };
+
+    test("does not fall for the calls of one organization, however many of them fail", async () => {
+      const bulkhead = openBulkhead();
+      await fail(bulkhead, 1, "one");
+      for (let rounds = 0; rounds < 10; rounds += 1) {
+        await answer(bulkhead, 40);
+        await fail(bulkhead, 30, "one");
+      }
+      expect(await bulkhead.limit()).toBe(50);
+    });
+
+    test("falls if those of two organizations fail", async () => {
+      const bulkhead = openBulkhead();
+      await fail(bulkhead, 1, "one");
+      await answer(bulkhead, 40);
+      await fail(bulkhead, 12, "two", "one");
+      expect(await bulkhead.limit()).toBe(33);
+    });
+
+    test("falls for the calls of one organization once the others have no answered calls any more", async () => {
+      const bulkhead = openBulkhead();
+      await fail(bulkhead, 1, "one");
+      for (let rounds = 0; rounds < 20; rounds += 1) await answer(bulkhead, 40);
+      await fail(bulkhead, 181 + 10, "one");
+      expect(await bulkhead.limit()).toBe(50);
+      await fail(bulkhead, 1, "one");
+      expect(await bulkhead.limit()).toBe(33);
+    });
   });
 
   test("falls once for one burst of refusals, however long they take to arrive", async () => {
