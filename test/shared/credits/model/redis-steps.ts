@@ -93,7 +93,7 @@ async function lookUp(model: Model, real: Real, organizationId: string, key: Ide
   deepStrictEqual(paid?.fingerprint, model.postgres.paid.get(name));
   const expected = model.postgres.answers.get(name);
   deepStrictEqual(
-    (await readStoredAnswers(real.database, [owned])).get(nameOfKey(owned)),
+    await (await readStoredAnswers(real.database, [owned])).get(nameOfKey(owned)),
     expected && expandedAnswer(expected),
   );
   return paid?.fingerprint === key.fingerprint;
