@@ -165,6 +165,9 @@ type Client = {
  * fewest calls, so that a large one gets at least half of an equal share, however many small ones there are. Each rule breaks
  * the ties of the other. Calls are counted, not searches: a search of depth 100 takes ten.
  *
+ * An organization with several searches that has more than an equal share of the running calls comes last. Otherwise slow calls
+ * would take slot after slot, since they give none back, until they have all.
+ *
  * An organization that starts or resumes waiting begins level with those that wait: it has no credit from earlier. Within an
  * organization the oldest search goes first, so that searches end one by one and not all at their deadline.
  */
@@ -174,6 +177,7 @@ export class SlotTurns {
   #level = 0;
   #isTurnOfFew = false;
   #waiting = 0;
+  #running = 0;
 
   get waiting(): number {
     return this.#waiting;
@@ -199,7 +203,11 @@ export class SlotTurns {
   next(): WaitingCall | undefined {
     if (this.#waiting === 0) return undefined;
     this.#isTurnOfFew = !this.#isTurnOfFew;
-    const isBefore = this.#isTurnOfFew ? hasFewer : gotFewer;
+    const isFirst = this.#isTurnOfFew ? hasFewer : gotFewer;
+    const share = this.#running / this.#clients.size;
+    const isAbove = ({ claim, running }: Client) => claim.openSearches > 1 && running.length > share;
+    const isBefore = (one: Client, other: Client) =>
+      isAbove(one) === isAbove(other) ? isFirst(one, other) : isAbove(other);
     let first: Client | undefined;
     for (const client of this.#clients.values())
       if (client.waiting.length > 0 && (!first || isBefore(client, first))) first = client;
@@ -211,6 +219,7 @@ export class SlotTurns {
   started(claim: SlotClaim): void {
     const client = this.#clientOf(claim);
     client.running.push(claim);
+    this.#running += 1;
     // Where no call waits, no organization is ahead of the others.
     if (this.#waiting === 0) this.#level = Math.max(this.#level, client.served);
     client.served += 1;
@@ -219,6 +228,7 @@ export class SlotTurns {
   ended(claim: SlotClaim): void {
     const client = this.#clientOf(claim);
     client.running.splice(client.running.indexOf(claim), 1);
+    this.#running -= 1;
     this.#forget(claim, client);
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { SlotClaim } from "../../../../worker/providers/policies/attempt.ts";
 import { SlotTurns } from "../../../../worker/providers/policies/bulkhead.ts";
 
 /** Organizations that always have a call waiting, each with so many open searches, at a provider with one slot. */
@@ -87,6 +88,34 @@ test("an organization that waits again is owed nothing for the time before", () 
     if (call.claim === rare) rareFirst += 1;
   }
   expect(rareFirst).toBeLessThanOrEqual(11);
+});
+
+test("an organization whose calls are slow leaves another one that has as many searches its share of the slots", () => {
+  const turns = new SlotTurns();
+  const organizations = { slow: { openSearches: 40, ticks: 20 }, quick: { openSearches: 40, ticks: 1 } };
+  const enter = (organizationId: keyof typeof organizations) => {
+    const { openSearches, ticks } = organizations[organizationId];
+    const claim = { organizationId, openSearches };
+    turns.enter({ claim, deadlineAtMs: 0, start: () => running.push({ claim, organizationId, ticks }) });
+  };
+  let running: { claim: SlotClaim; organizationId: keyof typeof organizations; ticks: number }[] = [];
+  for (let call = 0; call < 20; call += 1) for (const name of ["slow", "quick"] as const) enter(name);
+  let quickCalls = 0;
+  for (let tick = 0; tick < 100; tick += 1) {
+    for (const call of running) call.ticks -= 1;
+    for (const { claim } of running.filter(({ ticks }) => ticks === 0)) turns.ended(claim);
+    running = running.filter(({ ticks }) => ticks > 0);
+    while (running.length < 10) {
+      const next = turns.next();
+      if (!next) throw new Error("no call waits");
+      next.start();
+      turns.started(next.claim);
+      turns.leave(next);
+      enter(running.at(-1)?.organizationId ?? "slow");
+    }
+    quickCalls += running.filter(({ organizationId }) => organizationId === "quick").length;
+  }
+  expect(quickCalls).toBeGreaterThanOrEqual(4 * 100);
 });
 
 test("the oldest search of an organization goes first, and its pages in order", () => {
