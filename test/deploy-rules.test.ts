@@ -191,7 +191,9 @@ describe.skipIf(isMissing)(`with promtool${withoutPromtool}`, { timeout: 600_000
       spec: z.object({ triggers: z.tuple([z.object({ metadata: z.object({ query: z.string() }) })]) }),
     });
     // What a test of the chart compares with the rendered one.
-    const reviewed = /^@@ ScaledObject .*\n((?:\+.*\n)+)/m.exec(readSource("test/helm/golden/everything.diff"))?.[1];
+    const reviewed = /^@@ everything ScaledObject .*\n((?:\+.*\n)+)/m.exec(
+      readSource("test/helm/golden/objects.diff"),
+    )?.[1];
     const { spec } = scaledObject.parse(parse((reviewed ?? "").replace(/^\+/gm, "")));
     const expr = spec.triggers[0].metadata.query;
     const pod = (service: string, name: string, metric: string, value: number, namespace = "search") => ({

@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { diff } from "node:util";
 import { parse, stringify } from "yaml";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -32,11 +33,9 @@ function reviewable({ metadata, ...object }: KubernetesObject): string[] {
   return ["---", ...lines.join("").trimEnd().split("\n")];
 }
 
-/** The lines that others do not have, or have fewer times. */
-function linesWithout(lines: readonly string[], others: readonly string[]): string[] {
-  const left = [...others];
-  return lines.filter((line) => !left.includes(line) || left.splice(left.indexOf(line), 1).length === 0);
-}
+/** What is in `lines` and not in `others`, and the other way round, in order. */
+const changes = (lines: readonly string[], others: readonly string[]) =>
+  diff(lines, others).flatMap(([side, line]) => (side === 0 ? [] : [`${side > 0 ? "+" : "-"}${line}`]));
 
 /** What the chart makes of values: objects that Kubernetes accepts, hardened and connected as docker compose does it. */
 
@@ -56,9 +55,9 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       expect(await helm("lint", "--strict", "--quiet", chart, "--values", valuesPath(name))).toBe("");
   });
 
-  /** The objects to review, by name. The rules and the proxy's configuration are compared with their files, below. */
-  function reviewed(name: ValuesFile): Map<string, string[]> {
-    const objects = objectsOf(name).filter(({ kind }) => !/^(PrometheusRule|ConfigMap)$/.test(kind));
+  /** The objects to review. The rules and the proxy's configuration are compared with their files, below. */
+  function reviewed(values: ValuesFile) {
+    const objects = objectsOf(values).filter(({ kind }) => !/^(PrometheusRule|ConfigMap)$/.test(kind));
     const common = {
       "app.kubernetes.io/name": "serpmill",
       "app.kubernetes.io/instance": "serpmill",
@@ -66,20 +65,37 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       "helm.sh/chart": `serpmill-${version}`,
     };
     for (const { metadata } of objects) expect(metadata.labels).toMatchObject(common);
-    return new Map(objects.map((object) => [`${object.kind} ${object.metadata.name}`, reviewable(object)]));
-  }
-  const reviewedText = (lines: readonly string[]) =>
-    `${lines.join("\n")}\n`.replaceAll(version, "VERSION").replace(/@sha256:\w+/g, "");
-
-  test("the objects of minimal are those that were reviewed, and those of everything differ from them as reviewed", async () => {
-    const [minimal, everything] = [reviewed("minimal"), reviewed("everything")];
-    await expect(reviewedText([...minimal.values()].flat())).toMatchFileSnapshot("golden/minimal.yaml");
-    const changes = [...new Set([...minimal.keys(), ...everything.keys()])].flatMap((name) => {
-      const [before, after] = [minimal.get(name) ?? [], everything.get(name) ?? []];
-      const removed = linesWithout(before, after).map((line) => `-${line}`);
-      return [`@@ ${name}`, ...removed, ...linesWithout(after, before).map((line) => `+${line}`)];
+    return objects.map((object) => {
+      const component = object.metadata.name.replace("serpmill-", "");
+      return {
+        title: `${values} ${object.kind} ${component}`,
+        kind: object.kind,
+        component,
+        lines: reviewable(object),
+      };
     });
-    await expect(reviewedText(changes)).toMatchFileSnapshot("golden/everything.diff");
+  }
+
+  test("the objects of minimal and everything are those that were reviewed", async () => {
+    const all = [...reviewed("minimal"), ...reviewed("everything")];
+    // Each as it differs from that of the API or its own above it, whichever is nearer, with the component's name replaced.
+    const shown = all.flatMap(({ title, component, kind, lines }, at) => {
+      const isLike = (other: (typeof all)[number]) =>
+        other.kind === kind && ["api", component].includes(other.component);
+      const differences = all
+        .slice(0, at)
+        .filter(isLike)
+        .map((other) => {
+          const renamed = other.lines.map((line) =>
+            line.replaceAll(new RegExp(`\\b${other.component}\\b`, "g"), component),
+          );
+          return [`@@ ${title}, unlike ${other.title}`, ...changes(lines, renamed)];
+        });
+      const [nearest] = differences.toSorted((one, other) => one.length - other.length);
+      return nearest ?? [`@@ ${title}`, ...changes(lines, [])];
+    });
+    const text = `${shown.join("\n")}\n`.replaceAll(version, "VERSION").replace(/@sha256:\w+/g, "");
+    await expect(text).toMatchFileSnapshot("golden/objects.diff");
   });
 
   test("managed stores are reached in their network alone, and their certificate authority is trusted", () => {
@@ -337,9 +353,10 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
   test("a release without APIs and workers, as for a restore, differs in their numbers alone, and the proxy in its servers", async () => {
     const stopped = await template("minimal", "api.replicas=0", "worker.replicas=0");
     const usual = rendered.get("minimal") ?? "";
-    const lines = linesWithout(stopped.split("\n"), usual.split("\n")).map((line) => line.trim());
-    const servers = expect.stringMatching(/^server-template api 2 /);
-    expect(lines).toEqual([servers, servers, "replicas: 0", expect.stringMatching(/^checksum/), "replicas: 0"]);
+    const added = changes(stopped.split("\n"), usual.split("\n")).filter((line) => line.startsWith("+"));
+    const servers = expect.stringMatching(/^\+ *server-template api 2 /);
+    const none = expect.stringMatching(/^\+ *replicas: 0$/);
+    expect(added).toEqual([servers, servers, none, expect.stringMatching(/^\+ *checksum/), none]);
   });
 
   test("a release, its namespace and what the values name may have numbers as names", async () => {
