@@ -85,13 +85,15 @@ export const admissionMutants: readonly Mutant[] = [
     name: "refused-without-postgres",
     what: "A search is refused for lack of credit by the balance in Redis, without a query to Postgres.",
     caughtBy: testFile("test/journeys/lost-memory.test.ts"),
-    edits: [inCode("showsMore", replace("return balance.version > version", "return balance.version < 0"))],
+    edits: [
+      inCode("showsMore", replace("return credit.balance.version > version", "return credit.balance.version < 0")),
+    ],
   },
   {
     name: "decided-holds-still-count",
     what: "A search is refused because of a hold whose charge is already in the balance.",
     caughtBy: testFile("test/journeys/crossed-balances.test.ts"),
-    edits: [inCode("showsMore", replace("if (decided.length > 0) return true;", ""))],
+    edits: [inCode("showsMore", replace("if (credit.decided.length > 0) return true;", ""))],
   },
   {
     name: "refunded-without-hold",
