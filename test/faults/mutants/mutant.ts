@@ -11,7 +11,8 @@ export interface Mutant {
 /** One change inside one symbol. Files may be renamed or moved; a renamed symbol fails the test of the mutants. */
 export interface Edit {
   symbol: SymbolName;
-  mutate: Mutation;
+  /** @throws if the anchor is missing or not unique. */
+  mutate: (text: string, bodyAt: number) => string;
   /** Exported names that the new code calls. They are imported unless the file imports them already. */
   calls?: readonly string[];
 }
@@ -23,37 +24,33 @@ export interface Edit {
  * - `sql`: a function, table or index in the migrations; the latest definition counts
  * - `script`: a Lua script, by its file name
  */
-export type SymbolName =
-  | { kind: "code"; name: string }
-  | { kind: "sql"; name: string }
-  | { kind: "script"; name: string };
-
-/** Changes the text of one symbol. @throws if the anchor is missing or not unique. */
-export type Mutation = (text: string, bodyAt: number) => string;
-
-export const inCode = (name: string, mutate: Mutation, calls: readonly string[] = []): Edit => ({
-  symbol: { kind: "code", name },
-  mutate,
-  calls,
-});
-export const inSql = (name: string, mutate: Mutation): Edit => ({ symbol: { kind: "sql", name }, mutate });
-export const inScript = (name: string, mutate: Mutation): Edit => ({ symbol: { kind: "script", name }, mutate });
-
-/** Replaces the only occurrence of the anchor. Whitespace in a string matches any whitespace, so formatting is free. */
-export function replace(anchor: string | RegExp, by: string): Mutation {
-  return (text) => {
-    const [found, ...others] = text.matchAll(patternOf(anchor));
-    if (!found) throw new Error(`the anchor is missing: ${String(anchor)}`);
-    if (others.length > 0) throw new Error(`the anchor occurs ${others.length + 1} times: ${String(anchor)}`);
-    return text.slice(0, found.index) + by + text.slice(found.index + found[0].length);
-  };
+export interface SymbolName {
+  kind: "code" | "sql" | "script";
+  name: string;
 }
 
+// Each replaces the only occurrence of the anchor. Whitespace in a string matches any whitespace, so formatting is free.
+const replacing =
+  (kind: SymbolName["kind"]) =>
+  (name: string, anchor: string | RegExp, by: string, calls: readonly string[] = []): Edit => ({
+    symbol: { kind, name },
+    mutate: (text) => {
+      const [found, ...others] = text.matchAll(patternOf(anchor));
+      if (!found) throw new Error(`the anchor is missing: ${String(anchor)}`);
+      if (others.length > 0) throw new Error(`the anchor occurs ${others.length + 1} times: ${String(anchor)}`);
+      return text.slice(0, found.index) + by + text.slice(found.index + found[0].length);
+    },
+    calls,
+  });
+export const inCode = replacing("code");
+export const inSql = replacing("sql");
+export const inScript = replacing("script");
+
 /** Inserts code as the first statement of a function's body. */
-export const atStart =
-  (code: string): Mutation =>
-  (text, bodyAt) =>
-    `${text.slice(0, bodyAt)}\n${code}\n${text.slice(bodyAt)}`;
+export const atStartOf = (name: string, code: string): Edit => ({
+  symbol: { kind: "code", name },
+  mutate: (text, bodyAt) => `${text.slice(0, bodyAt)}\n${code}\n${text.slice(bodyAt)}`,
+});
 
 function patternOf(anchor: string | RegExp): RegExp {
   if (anchor instanceof RegExp) return new RegExp(anchor, "gs");

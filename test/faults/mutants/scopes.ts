@@ -1,9 +1,9 @@
-import { inCode, type Mutant, replace, testFile } from "./mutant.ts";
+import { inCode, type Mutant, testFile } from "./mutant.ts";
 
 const caughtBy = testFile("test/api/scopes.test.ts");
 const requireToolScope = "requireScope(mcpRequest.caller, tool);";
 const inSessionCode = (scope: string) =>
-  inCode("Sessions.callerOf", replace('caller.scopes.includes("billing")', `caller.scopes.includes(${scope})`));
+  inCode("Sessions.callerOf", 'caller.scopes.includes("billing")', `caller.scopes.includes(${scope})`);
 
 /** Bugs of the scopes: one entry point does not require its scope. */
 export const scopeMutants: readonly Mutant[] = [
@@ -11,29 +11,25 @@ export const scopeMutants: readonly Mutant[] = [
     name: "search-without-scope",
     what: "POST /v1/serp/search is open to any valid token.",
     caughtBy,
-    edits: [
-      inCode("handleSearch", replace('identify(request, response, "search")', 'identify(request, response, "any")')),
-    ],
+    edits: [inCode("handleSearch", 'identify(request, response, "search")', 'identify(request, response, "any")')],
   },
   {
     name: "usage-without-scope",
     what: "GET /v1/usage is open to any valid token.",
     caughtBy,
-    edits: [
-      inCode("handleUsage", replace('identify(request, response, "usage")', 'identify(request, response, "any")')),
-    ],
+    edits: [inCode("handleUsage", 'identify(request, response, "usage")', 'identify(request, response, "any")')],
   },
   {
     name: "search-tool-without-scope",
     what: "The search tool is open to any valid token.",
     caughtBy,
-    edits: [inCode("callTool", replace(requireToolScope, `if (tool !== "search") ${requireToolScope}`))],
+    edits: [inCode("callTool", requireToolScope, `if (tool !== "search") ${requireToolScope}`)],
   },
   {
     name: "usage-tool-without-scope",
     what: "The usage tool is open to any valid token.",
     caughtBy,
-    edits: [inCode("callTool", replace(requireToolScope, `if (tool !== "usage") ${requireToolScope}`))],
+    edits: [inCode("callTool", requireToolScope, `if (tool !== "usage") ${requireToolScope}`)],
   },
   {
     name: "sign-in-without-scope",

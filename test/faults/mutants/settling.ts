@@ -1,4 +1,4 @@
-import { faults, inCode, inScript, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
+import { faults, inCode, inScript, inSql, moneyModel, type Mutant, testFile } from "./mutant.ts";
 
 const randomFaults = (searches: string, ...only: readonly string[]) =>
   faults("random", "--seed", "1", "--seeds", "3", "--searches", searches, ...only);
@@ -12,12 +12,10 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "runSearchJob",
-        replace(
-          "try {",
-          `if (ending.ok)
+        "try {",
+        `if (ending.ok)
              void sendReply((context as unknown as Context).redis, { inbox: job.inbox, requestId: job.requestId, outcome: { kind: "answer", requestId: job.requestId, body: ending.body, chargedMils: job.priceMils }, trace });
            try {`,
-        ),
         ["sendReply"],
       ),
     ],
@@ -27,9 +25,9 @@ export const settlingMutants: readonly Mutant[] = [
     what: "The worker charges a search even if the engine fails, and does not report that the charge stands.",
     caughtBy: testFile("test/journeys/idempotency.test.ts"),
     edits: [
-      inCode("settlementRequest", replace("if (ending.ok) return", "if (ending.ok || requestId !== '') return")),
-      inCode("settlementRequest", replace("priceMils: ending.priceMils", "priceMils: job.priceMils")),
-      inCode("conclude", replace("charged: isCharged(decision)", "charged: false")),
+      inCode("settlementRequest", "if (ending.ok) return", "if (ending.ok || requestId !== '') return"),
+      inCode("settlementRequest", "priceMils: ending.priceMils", "priceMils: job.priceMils"),
+      inCode("conclude", "charged: isCharged(decision)", "charged: false"),
     ],
   },
   {
@@ -39,7 +37,8 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "openDatabase",
-        replace("await warnOfMore(", 'await client.query("set synchronous_commit = off"); await warnOfMore('),
+        "await warnOfMore(",
+        'await client.query("set synchronous_commit = off"); await warnOfMore(',
       ),
     ],
   },
@@ -48,10 +47,11 @@ export const settlingMutants: readonly Mutant[] = [
     what: "The last guard in Postgres lets a balance fall one price below zero.",
     caughtBy: moneyModel,
     edits: [
-      inSql("ledger_entries", replace("balance_after_mils between 0 and", "balance_after_mils between -5 and")),
+      inSql("ledger_entries", "balance_after_mils between 0 and", "balance_after_mils between -5 and"),
       inSql(
         "decide_searches",
-        replace("b.organization_sum > b.balance_mils then", "b.organization_sum > b.balance_mils + 5 then"),
+        "b.organization_sum > b.balance_mils then",
+        "b.organization_sum > b.balance_mils + 5 then",
       ),
     ],
   },
@@ -59,28 +59,28 @@ export const settlingMutants: readonly Mutant[] = [
     name: "index-entry-left",
     what: "A hold that ends stays in the index of open holds.",
     caughtBy: moneyModel,
-    edits: [inScript("settle.lua", replace("redis.call('ZREM', index, indexEntry(holds, id, keyHash))", ""))],
+    edits: [inScript("settle.lua", "redis.call('ZREM', index, indexEntry(holds, id, keyHash))", "")],
   },
   {
     name: "key-freed-by-another-request",
     what: "A failed search frees its Idempotency-Key although another request owns the key.",
     caughtBy: moneyModel,
-    edits: [inScript("settle.lua", replace("if redis.call('HGET', record, 'request') ~= id then return end", ""))],
+    edits: [inScript("settle.lua", "if redis.call('HGET', record, 'request') ~= id then return end", "")],
   },
   {
     name: "lock-and-decision-in-one-snapshot",
     what: "Settlement does not lock the organization first, so two batches decide on the same balance.",
     caughtBy: moneyModel,
     edits: [
-      inSql("decide_searches", replace(/perform 1 from organizations o [^;]*;/, "")),
-      inSql("charge_alone", replace("for no key update", "")),
+      inSql("decide_searches", /perform 1 from organizations o [^;]*;/, ""),
+      inSql("charge_alone", "for no key update", ""),
     ],
   },
   {
     name: "older-balance-stored",
     what: "A late, older balance replaces a newer one in Redis.",
     caughtBy: moneyModel,
-    edits: [inScript("settle.lua", replace("tonumber(ARGV[2]) > version", "tonumber(ARGV[2]) ~= version"))],
+    edits: [inScript("settle.lua", "tonumber(ARGV[2]) > version", "tonumber(ARGV[2]) ~= version")],
   },
   {
     name: "seeded-by-increment",
@@ -89,10 +89,8 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inScript(
         "settle.lua",
-        replace(
-          "redis.call('HSET', balance, 'balance', ARGV[1], ",
-          "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, ",
-        ),
+        "redis.call('HSET', balance, 'balance', ARGV[1], ",
+        "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, ",
       ),
     ],
   },
@@ -101,9 +99,9 @@ export const settlingMutants: readonly Mutant[] = [
     what: "Settlement ignores that a search is already charged, and no index forbids a second charge.",
     caughtBy: moneyModel,
     edits: [
-      inSql("one_charge_per_request", replace("create unique index", "create index")),
-      inSql("decide_searches", replace("l.request_id = a.request_id and l.kind = 'charge'", "false")),
-      inSql("charge_alone", replace(/or exists \(select from ledger_entries [^)]*\)/, "")),
+      inSql("one_charge_per_request", "create unique index", "create index"),
+      inSql("decide_searches", "l.request_id = a.request_id and l.kind = 'charge'", "false"),
+      inSql("charge_alone", /or exists \(select from ledger_entries [^)]*\)/, ""),
     ],
   },
   {
@@ -113,13 +111,11 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "DecidedBatches.#decideAll",
-        replace(
-          "open = rejectExpired(open, error);",
-          `for (const { request: { organizationId, ...wish } } of open)
+        "open = rejectExpired(open, error);",
+        `for (const { request: { organizationId, ...wish } } of open)
              if (wish.wanted === "charge")
                void grantCredit(this.#parts.database, { organizationId, grantId: newId("grant"), mils: wish.priceMils, reason: "refund" }).catch(() => undefined);
            open = rejectExpired(open, error);`,
-        ),
         ["grantCredit", "newId"],
       ),
     ],
@@ -131,12 +127,10 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "runSearchJob",
-        replace(
-          'ifCharged: "end_hold" }, retryForMs);',
-          `ifCharged: "end_hold" }, retryForMs);
+        'ifCharged: "end_hold" }, retryForMs);',
+        `ifCharged: "end_hold" }, retryForMs);
            if (decision.kind === "charge" && outcome.kind === "failure" && !job.key)
              await reverseCharges((context as unknown as Context).database, [job], "engine_timeout");`,
-        ),
         ["reverseCharges"],
       ),
     ],
@@ -148,10 +142,8 @@ export const settlingMutants: readonly Mutant[] = [
     edits: [
       inCode(
         "Settlement.#publish",
-        replace(
-          "failures.get(published.search) ?? {};",
-          `failures.size > 0 ? { error: new Error("one failed"), isReplied: false } : {};`,
-        ),
+        "failures.get(published.search) ?? {};",
+        `failures.size > 0 ? { error: new Error("one failed"), isReplied: false } : {};`,
       ),
     ],
   },

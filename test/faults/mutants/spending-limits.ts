@@ -1,4 +1,4 @@
-import { inScript, inSql, moneyModel, type Mutant, replace, testFile } from "./mutant.ts";
+import { inScript, inSql, moneyModel, type Mutant, testFile } from "./mutant.ts";
 
 const journey = testFile("test/journeys/limits.test.ts");
 const ledger = testFile("test/shared/credits/limits.test.ts");
@@ -9,9 +9,7 @@ export const spendingLimitMutants: readonly Mutant[] = [
     name: "spending-limit-off-by-one",
     what: "A search that reaches its limit exactly is refused.",
     caughtBy: journey,
-    edits: [
-      inScript("limits.lua", replace("dayMils + mils > tonumber(dayLimit)", "dayMils + mils >= tonumber(dayLimit)")),
-    ],
+    edits: [inScript("limits.lua", "dayMils + mils > tonumber(dayLimit)", "dayMils + mils >= tonumber(dayLimit)")],
   },
   {
     name: "spending-limit-ignores-holds",
@@ -20,7 +18,8 @@ export const spendingLimitMutants: readonly Mutant[] = [
     edits: [
       inScript(
         "admit.lua",
-        replace("limitReached(dayMils, monthMils, held + price,", "limitReached(dayMils, monthMils, price,"),
+        "limitReached(dayMils, monthMils, held + price,",
+        "limitReached(dayMils, monthMils, price,",
       ),
     ],
   },
@@ -31,10 +30,8 @@ export const spendingLimitMutants: readonly Mutant[] = [
     edits: [
       inScript(
         "admit.lua",
-        replace(
-          "if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end",
-          "if version ~= copy[2] then dayMils, monthMils = 0, 0 end",
-        ),
+        "if version ~= copy[2] then return {'balance_missing', used, leftMs, copy[2]} end",
+        "if version ~= copy[2] then dayMils, monthMils = 0, 0 end",
       ),
     ],
   },
@@ -42,25 +39,25 @@ export const spendingLimitMutants: readonly Mutant[] = [
     name: "token-hold-left",
     what: "A search that has ended still counts as held against the limit of its token.",
     caughtBy: journey,
-    edits: [inScript("token-hold.lua", replace("redis.call('HDEL', tokens, id)", "if id then return end"))],
+    edits: [inScript("token-hold.lua", "redis.call('HDEL', tokens, id)", "if id then return end")],
   },
   {
     name: "token-hold-freed-uncounted",
     what: "A credit check of one token frees the holds of another before Redis knows what that one spent.",
     caughtBy: moneyModel,
-    edits: [inScript("free-decided.lua", replace("if token and isCounted(token) then", "if token then"))],
+    edits: [inScript("free-decided.lua", "if token and isCounted(token) then", "if token then")],
   },
   {
     name: "spending-limit-unguarded",
     what: "Postgres charges whatever Redis admitted, even beyond a limit.",
     caughtBy: ledger,
-    edits: [inSql("decide_searches", replace("when b.organization_sum > b.day_left_mils then 'daily_limit'", ""))],
+    edits: [inSql("decide_searches", "when b.organization_sum > b.day_left_mils then 'daily_limit'", "")],
   },
   {
     name: "credit-counts-as-spending",
     what: "Credit that is added makes room under a limit.",
     caughtBy: ledger,
-    edits: [inSql("change_credit", replace("day_began_with_mils = o.day_began_with_mils + mils,", ""))],
+    edits: [inSql("change_credit", "day_began_with_mils = o.day_began_with_mils + mils,", "")],
   },
   {
     name: "spending-of-yesterday-counts",
@@ -69,7 +66,8 @@ export const spendingLimitMutants: readonly Mutant[] = [
     edits: [
       inSql(
         "organization_spending",
-        replace("when o.spending_day = d.day then o.day_began_with_mils", "when true then o.day_began_with_mils"),
+        "when o.spending_day = d.day then o.day_began_with_mils",
+        "when true then o.day_began_with_mils",
       ),
     ],
   },
