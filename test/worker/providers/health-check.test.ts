@@ -86,55 +86,37 @@ test.each(withAccount)("an account at %s without balance is a problem, and its b
   expect(check?.balance).toMatch(/^-?0/);
 });
 
+const problems = {
+  down: "is unreachable or returned a server error",
+  late: "did not answer in time",
+  unreadable: "returned an unreadable answer",
+};
+
 test.each(overHttp)("%s is unreachable if nothing listens at its address", async (name) => {
-  const closedPorts = Object.fromEntries(
-    overHttp.map((each) => [`${each.toUpperCase()}_BASE_URL`, "http://127.0.0.1:1"]),
-  );
-  const [check] = await checkAll([name], closedPorts);
-  expect(check).toMatchObject({
-    reachable: false,
-    credentials: credentialsUnknown(name),
-    balance: null,
-    latencyMs: null,
-  });
-  expect(check?.problem).toBe("is unreachable or returned a server error");
+  const [check] = await checkAll([name], { [`${name.toUpperCase()}_BASE_URL`]: "http://127.0.0.1:1" });
+  const unknown = { credentials: credentialsUnknown(name), balance: null, latencyMs: null };
+  expect(check).toMatchObject({ ...unknown, reachable: false, problem: problems.down });
 });
 
-test.each(overHttp)("%s times out if it does not answer", async (name) => {
-  const check = await checkOne(name, () => {}, 50);
-  expect(check).toMatchObject({
-    reachable: false,
-    credentials: credentialsUnknown(name),
-    problem: "did not answer in time",
-  });
-});
-
-test.each(overHttp)("%s times out if it does not end its answer", async (name) => {
-  const check = await checkOne(name, (response) => response.writeHead(200).write("{"), 50);
-  expect(check).toMatchObject({ reachable: false, problem: "did not answer in time" });
-});
-
-const unreadable: [string, Reply][] = [
-  ["garbage", reply(200, "<!doctype html><title>Sign in to the network</title>")],
-  ["an answer of another service", reply(200, { hello: "world" })],
-  ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
-  ["an answer that is too large", reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
+const faults: [what: string, problem: keyof typeof problems, reachable: boolean, happens: Reply][] = [
+  ["no answer", "late", false, () => {}],
+  ["an answer without end", "late", false, (response) => response.writeHead(200).write("{")],
+  ["a server error", "down", true, reply(503, "Oops")],
+  ["a broken connection", "down", false, (response) => response.destroy()],
+  ["garbage", "unreadable", true, reply(200, "<!doctype html><title>Sign in to the network</title>")],
+  ["an answer of another service", "unreadable", true, reply(200, { hello: "world" })],
+  ["a redirect", "unreadable", true, (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end()],
+  ["an answer too large", "unreadable", true, reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
 ];
 
-test.each(overHttp.flatMap((name) => unreadable.map(([what, happens]) => ({ name, what, happens }))))(
-  "$what from $name is a problem, but $name is reachable",
-  async ({ name, happens }) => {
-    const check = await checkOne(name, happens);
-    expect(check).toMatchObject({ reachable: true, credentials: credentialsUnknown(name), balance: null });
-    expect(check?.problem).toBe("returned an unreadable answer");
+test.each(overHttp.flatMap((name) => faults.map((fault) => [name, ...fault] as const)))(
+  "of %s, %s is a problem: %s, reachable: %s",
+  async (name, _, problem, reachable, happens) => {
+    const check = await checkOne(name, happens, problem === "late" ? 50 : undefined);
+    const unknown = { credentials: credentialsUnknown(name), balance: null };
+    expect(check).toMatchObject({ ...unknown, reachable, problem: problems[problem] });
   },
 );
-
-test.each(overHttp)("%s is unhealthy after a server error or a broken connection", async (name) => {
-  const problem = "is unreachable or returned a server error";
-  expect(await checkOne(name, reply(503, "Oops"))).toMatchObject({ reachable: true, problem });
-  expect(await checkOne(name, (response) => response.destroy())).toMatchObject({ reachable: false, problem });
-});
 
 test("a provider without its settings is not called, its missing settings are listed, and the others are checked", async () => {
   const { settings } = stubs;

@@ -133,44 +133,14 @@ const searxngEngineErrors: [text: string, kind: FailureKind][] = [
 ];
 
 /** DataForSEO: status codes of a task or of the whole answer. */
-const dataforseoStatusCodes: [code: number, kind: FailureKind][] = [
-  [40000, "request_refused"],
-  [40006, "request_refused"],
-  [40100, "account_refused"],
-  [40101, "blocked"],
-  [40103, "unavailable"],
-  [40104, "account_refused"],
-  [40200, "account_refused"],
-  [40201, "account_refused"],
-  [40202, "rate_limited"],
-  [40203, "account_refused"],
-  [40204, "account_refused"],
-  [40205, "rate_limited"],
-  [40206, "rate_limited"],
-  [40207, "account_refused"],
-  [40209, "rate_limited"],
-  [40210, "account_refused"],
-  [40400, "request_refused"],
-  [40401, "request_refused"],
-  [40402, "request_refused"],
-  [40403, "request_refused"],
-  [40404, "request_refused"],
-  [40501, "request_refused"],
-  [40502, "request_refused"],
-  [40503, "request_refused"],
-  [40506, "request_refused"],
-  [40601, "unreadable"],
-  [40602, "unreadable"],
-  [20100, "unreadable"],
-  [50000, "unavailable"],
-  [50001, "unavailable"],
-  [50100, "request_refused"],
-  [50301, "unavailable"],
-  [50303, "unavailable"],
-  [50304, "unavailable"],
-  [50401, "timeout"],
-  [50402, "timeout"],
-  [99999, "unreadable"],
+const dataforseoStatusCodes: [kind: FailureKind, codes: number[]][] = [
+  ["request_refused", [40000, 40006, 40400, 40401, 40402, 40403, 40404, 40501, 40502, 40503, 40506, 50100]],
+  ["account_refused", [40100, 40104, 40200, 40201, 40203, 40204, 40207, 40210]],
+  ["blocked", [40101]],
+  ["unavailable", [40103, 50000, 50001, 50301, 50303, 50304]],
+  ["rate_limited", [40202, 40205, 40206, 40209]],
+  ["unreadable", [40601, 40602, 20100, 99999]],
+  ["timeout", [50401, 50402]],
 ];
 
 /** An answer of DataForSEO whose only task has failed. */
@@ -208,12 +178,14 @@ export const providerFailures: Record<ProviderName, FailureCase[]> = {
       }),
     ),
   ],
-  dataforseo: dataforseoStatusCodes.flatMap(([code, kind]): FailureCase[] => {
-    const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
-    return [
-      [200, failedTask(code, "No."), kind],
-      [200, whole, kind],
-      [500, whole, kind],
-    ];
-  }),
+  dataforseo: dataforseoStatusCodes.flatMap(([kind, codes]) =>
+    codes.flatMap((code): FailureCase[] => {
+      const whole = { status_code: code, status_message: "No.", cost: 0, tasks: null };
+      return [
+        [200, failedTask(code, "No."), kind],
+        [200, whole, kind],
+        [500, whole, kind],
+      ];
+    }),
+  ),
 };

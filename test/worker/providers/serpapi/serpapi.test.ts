@@ -36,7 +36,6 @@ describe("request", () => {
   test("a city is sent together with its country, and mobile as the device", () => {
     const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
     expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
-    expect(parametersOf({ location: "Izmir, Turkey" }, 1)).toMatchObject({ gl: "tr", location: "Izmir,Turkiye" });
   });
 
   test("a country that SerpApi's list lacks is sent by its code alone", () => {
