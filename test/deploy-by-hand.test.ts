@@ -4,7 +4,7 @@ import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { errorBodySchemas } from "../api/error-schemas.ts";
 import { helpLinkOf } from "../api/http/send-error.ts";
 import { type GuardedProcess, startGuardedProcess } from "../local/guarded-process.ts";
@@ -79,11 +79,6 @@ test("the proxy for fixed addresses differs from that of docker compose only in 
 });
 
 describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => {
-  const ends: (() => Promise<void> | void)[] = [];
-  afterEach(async () => {
-    for (let end = ends.pop(); end; end = ends.pop()) await end();
-  });
-
   /** An instance whose three ports are free. */
   async function freeInstance(): Promise<string> {
     for (let instance = 40; instance < 100; instance += 1) {
@@ -97,9 +92,9 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
   /** A service without processes of its own, whose settings are in the files of the units. */
   async function install() {
     const folder = await GuardedFolder.create("serpmill-by-hand-");
-    ends.push(() => folder.remove());
+    onTestFinished(() => folder.remove());
     const service = await Service.start({ apis: 0, workers: 0 });
-    ends.push(() => service.stop());
+    onTestFinished(() => service.stop());
     const { processDatabaseUrl, databaseUrl, redisServer } = service;
     const files = {
       serpmill: `DATABASE_URL=${processDatabaseUrl}\nSERP_PROVIDERS=sandbox\nAPI_PORT=1\nTRUSTED_PROXIES=1\n`,
@@ -131,7 +126,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
     const words = (command.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""));
     const [program = "", ...args] = [...asPlainUser, ...words];
     const started = await startGuardedProcess(program, args, { cwd: checkout, env, stdio: "ignore" });
-    ends.push(() => started.stop());
+    onTestFinished(() => started.stop());
     return started;
   }
 
@@ -142,7 +137,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
       // The second API of the list never runs.
       changes: { "bind :3000": `bind 127.0.0.1:${port}`, "3001 port 3101": `30${instance} port 31${instance}` },
     });
-    ends.push(() => proxy.stop());
+    onTestFinished(() => proxy.stop());
     return `http://127.0.0.1:${port}`;
   }
 

@@ -28,6 +28,10 @@ test.each([
   })),
   { args: ["--usd", "credit", "correct", unknownId, "-0.00", "--reason", "x"], says: /error: the amount is 0/ },
   { args: ["limit", "org", unknownId, "--day", "much", "--usd"], says: /expected US dollars .*12.50, or none/ },
+  {
+    args: ["limit", "org", unknownId, "--day", "much"],
+    says: /expected a whole number from 0 to 9007199254740991, or none/,
+  },
   { args: ["credit", "correct", unknownId, "0", "--reason", "x"], says: /error: the amount is 0/ },
   { args: ["credit", "correct", unknownId, "-5"], says: /required option '--reason <text>' not specified/ },
   { args: ["auto-topup", "off", unknownId], says: /required option '--reason <reason>' not specified/ },

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { type GuardedProcess, startGuardedProcess } from "../../local/guarded-process.ts";
 import { freePort } from "../../local/ports.ts";
@@ -19,17 +19,12 @@ import { type KubernetesObject, podOf, render, withoutHelm } from "./helm.ts";
 const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
 describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () => {
-  const ends: (() => Promise<void> | void)[] = [];
-  afterEach(async () => {
-    for (let end = ends.pop(); end; end = ends.pop()) await end();
-  });
-
   /** Stores, and the Secret that the values name. */
   async function install() {
     const folder = await GuardedFolder.create("serpmill-pods-");
-    ends.push(() => folder.remove());
+    onTestFinished(() => folder.remove());
     const service = await Service.start({ apis: 0, workers: 0 });
-    ends.push(() => service.stop());
+    onTestFinished(() => service.stop());
     const secret: Record<string, string> = {
       DATABASE_URL: service.processDatabaseUrl,
       MIGRATION_DATABASE_URL: service.databaseUrl,
@@ -64,7 +59,7 @@ describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () =>
       env[name] = value.replace("/run/secrets/serpmill", files).replace("/etc/serpmill/ca", to.folder);
     const [, ...args] = container.command ?? [];
     const started = await startGuardedProcess(process.execPath, args, { cwd: checkout, env, stdio: "ignore" });
-    ends.push(() => started.stop());
+    onTestFinished(() => started.stop());
     return { ...started, container, opsUrl: `http://${address}:${ports["ops"]}` };
   }
 
@@ -96,7 +91,7 @@ describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () =>
       const url = new URL(value);
       const isPostgres = url.protocol.startsWith("postgres");
       const server = await startBehindTls(authority, { host: url.hostname, port: Number(url.port) }, isPostgres);
-      ends.push(() => server.stop());
+      onTestFinished(() => server.stop());
       url.host = `localhost:${server.port}`;
       if (isPostgres) url.searchParams.set("sslmode", "verify-full");
       secret[key] = isPostgres ? url.href : url.href.replace("redis:", "rediss:");
@@ -118,7 +113,7 @@ describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () =>
 
   test("KEDA and the rules ask for metrics that a running API and worker export", async () => {
     const service = await Service.start();
-    ends.push(() => service.stop());
+    onTestFinished(() => service.stop());
     const [api, worker] = [service.apis[0], service.workers[0]];
     if (api === undefined || worker === undefined) throw new Error("both were started");
     const everything = await render("everything");

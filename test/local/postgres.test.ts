@@ -3,12 +3,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { Client } from "pg";
-import { afterAll, afterEach, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { startPostgres } from "../../local/postgres.ts";
 import type { LocalServer, LocalServerOptions } from "../../local/local-server.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 
 const folders: GuardedFolder[] = [];
 /** A folder with an initialised, stopped Postgres. Copies of it save most tests an initdb. */
@@ -19,12 +19,6 @@ const server = await startPostgres({ folder: await initialisedFolder() });
 afterAll(async () => {
   await server.stop();
   for (const folder of folders) folder.remove();
-});
-
-const stops: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (let stop = stops.pop(); stop !== undefined; stop = stops.pop()) await stop();
 });
 
 test("a private Postgres speaks UTF8 in locale C and UTC, whatever the machine's own settings are", async () => {
@@ -119,10 +113,9 @@ test("a private Postgres that dies while its database is created is a failed sta
   const owner = { url: new URL("/postgres", first.url).href };
   await ask(owner, "drop database serpmill");
   // A prepared transaction keeps its lock across the restart, so that the database is not created before the kill.
-  const holder = new Client({ connectionString: owner.url });
-  await holder.connect();
-  await holder.query("begin; lock pg_database in exclusive mode; prepare transaction 'held'");
-  await holder.end();
+  await asOwner(owner.url, (client) =>
+    client.query("begin; lock pg_database in exclusive mode; prepare transaction 'held'"),
+  );
   await first.stop();
   const second = startPostgres({ folder, port: first.port });
   let creator: unknown;
@@ -136,7 +129,7 @@ test("a private Postgres that dies while its database is created is a failed sta
 
 async function start(options: LocalServerOptions): Promise<LocalServer> {
   const started = await startPostgres(options);
-  stops.push(started.stop);
+  onTestFinished(started.stop);
   return started;
 }
 
@@ -154,12 +147,6 @@ async function initialisedFolder(): Promise<string> {
 }
 
 async function ask({ url }: Pick<LocalServer, "url">, sql: string): Promise<unknown> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query({ text: sql, rowMode: "array" });
-    return rows[0]?.[0];
-  } finally {
-    await client.end();
-  }
+  const { rows } = await asOwner(url, (client) => client.query({ text: sql, rowMode: "array" }));
+  return rows[0]?.[0];
 }

@@ -3,19 +3,12 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterEach, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { RedisBinaryNotFound } from "../../local/redis-binary.ts";
 import { type RedisOptions, startRedis } from "../../local/redis.ts";
 import type { LocalServer } from "../../local/local-server.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
-
-const cleanups: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  vi.unstubAllEnvs();
-  for (let clean = cleanups.pop(); clean !== undefined; clean = cleanups.pop()) await clean();
-});
 
 test("a private Redis never evicts a hold or a job, and listens on 127.0.0.1 alone", async () => {
   const server = await start({});
@@ -95,13 +88,13 @@ test("a server whose parent is killed stops by itself, and its folder is deleted
 
 async function start(options: RedisOptions): Promise<LocalServer> {
   const server = await startRedis(options);
-  cleanups.push(server.stop);
+  onTestFinished(server.stop);
   return server;
 }
 
 async function newFolder(): Promise<string> {
   const folder = await GuardedFolder.create("serpmill-test-");
-  cleanups.push(async () => folder.remove());
+  onTestFinished(() => folder.remove());
   return folder.path;
 }
 
