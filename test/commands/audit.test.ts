@@ -34,13 +34,11 @@ async function entries(...options: string[]) {
   return z.object({ entries: z.array(entrySchema) }).parse(readLine(stdout)).entries;
 }
 
-test("a command that logs in as the owner of the database records too, and cannot change what it recorded", async () => {
+test("a command that logs in as the owner of the database records too", async () => {
   const { orgId } = await operator.create("free");
   const owner = new Operator(service, { DATABASE_URL: service.databaseUrl, OPERATOR_NAME: "grace" });
   expect(await owner.try("org", "suspend", orgId)).toMatchObject({ exitCode: 0 });
   expect((await entries("--org", orgId)).at(-1)).toMatchObject({ action: "organization.suspended", actor: "grace" });
-  const change = asOwner(service.databaseUrl, (client) => client.query("delete from audit_entries"));
-  await expect(change).rejects.toThrow("the audit trail is append only");
 });
 
 test("an entry says what was changed, from what to what", async () => {

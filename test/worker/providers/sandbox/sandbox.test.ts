@@ -8,10 +8,6 @@ const deadlineMs = 20_000;
 const google = openGoogle();
 afterAll(() => google.close());
 
-async function outcomesOf(keyword: string) {
-  return (await google.search(query({ keyword }), deadlineMs)).trace.calls.map(({ outcome }) => outcome);
-}
-
 async function resultsOf(fields: object) {
   const answer = await google.search(query(fields), deadlineMs);
   if (!answer.ok) throw new Error(`The sandbox failed: ${answer.code}.`);
@@ -78,11 +74,6 @@ describe("triggers in the keyword", () => {
   ])("%s fails with %s", async (words, code, details) => {
     const answer = await google.search(query({ keyword: `pump ${words}` }), 300);
     expect(answer).toMatchObject({ ok: false, code, details, trace: { provider: "sandbox", costMicroUsd: 0 } });
-  });
-
-  test("an error is retried once, a refusal is not", async () => {
-    expect(await outcomesOf("sandbox:error")).toEqual(["unavailable", "unavailable"]);
-    expect(await outcomesOf("sandbox:refused")).toEqual(["account_refused"]);
   });
 
   test("only whole words are triggers", async () => {

@@ -36,8 +36,6 @@ test.each([
 
 test.each<[string, object]>([
   ["no results part", { results: undefined }],
-  ["results is null", { results: null }],
-  ["results is an object", { results: { 0: found } }],
   ["only a result that is a text", { results: ["x"] }],
   ["a list of nothing", { results: [null, {}] }],
   ["only a result without any text", { results: [{ engine: "google" }] }],

@@ -46,8 +46,6 @@ describe("a page that can be read in part", () => {
 describe("a failure never looks like an empty page", () => {
   test.each([
     ["no organic part", { searchParameters: {} }],
-    ["organic is null", { organic: null }],
-    ["organic is an object", { organic: { title: "a", link: "https://a.example/" } }],
     ["a list without any result", { organic: [{ position: 1 }] }],
     ["a list of nothing", { organic: [null] }],
     ["a list of empty results", { organic: [{}, {}] }],
