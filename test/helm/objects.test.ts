@@ -166,8 +166,6 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       const files = container.env.flatMap(({ value }) => /^\/run\/secrets\/serpmill\/(.+)$/.exec(value)?.[1] ?? []);
       expect(files.toSorted()).toEqual(mounted.toSorted());
     }
-    const given = podOf(objectsOf("minimal"), "worker").volumes.flatMap(({ secret }) => secret?.items ?? []);
-    expect(given.map(({ key }) => key)).toEqual(["DATABASE_URL", "REDIS_URL_WORKER", "SERPER_API_KEY"]);
   });
 
   test.each([500, protocolTimes.searchDeadlineDefaultMs, 45_500, protocolTimes.searchDeadlineMaxMs])(
@@ -236,23 +234,12 @@ describe.skipIf(withoutHelm !== "")(`the chart${withoutHelm}`, () => {
       to: [{ ipBlock: expect.objectContaining({ cidr: "0.0.0.0/0" }) }, { ipBlock: { cidr: "2000::/3" } }],
     };
     const pods = (component: string) => [{ podSelector: { matchLabels: labelsOf(component) } }];
-    const [http, ops, opsOfWorker] = [3_000, 3_001, 3_002].map((port) => ({ protocol: "TCP", port }));
+    const [http, ops] = [3_000, 3_001].map((port) => ({ protocol: "TCP", port }));
     expect(connections("minimal")).toEqual({
       api: { ingress: [{ from: pods("proxy"), ports: [http, ops] }], egress: [dns, data] },
       worker: { ingress: undefined, egress: [dns, data, outbound] },
       migrate: { ingress: undefined, egress: [dns, data] },
       proxy: { ingress: [{ ports: [http] }], egress: [dns, { to: pods("api"), ports: [http, ops] }] },
-    });
-    // The peers and the collector that the values name, and payments.
-    const collector = { ports: [{ protocol: "TCP", port: 4318 }] };
-    const monitoring = [{ namespaceSelector: expect.anything(), podSelector: expect.anything() }];
-    expect(connections("everything")).toMatchObject({
-      api: {
-        ingress: [{ from: pods("proxy") }, { from: monitoring, ports: [ops] }],
-        egress: [dns, {}, collector, outbound],
-      },
-      worker: { ingress: [{ from: monitoring, ports: [opsOfWorker] }], egress: [dns, {}, collector, outbound] },
-      proxy: { ingress: [{ from: [{ namespaceSelector: expect.anything() }], ports: [http] }] },
     });
   });
 
