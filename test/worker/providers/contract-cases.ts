@@ -1,5 +1,6 @@
 import type { ProviderName } from "../../../shared/config.ts";
 import type { PageRequest } from "../../../worker/providers/provider.ts";
+import { answerWith } from "../../harness/fixtures/searxng-page.ts";
 
 /** A provider for the contract tests: its settings, and answers in the shape of recorded ones. */
 export type ContractCase = {
@@ -81,8 +82,7 @@ const searxng: ContractCase = {
   settings: { SEARXNG_BASE_URL: host },
   required: ["SEARXNG_BASE_URL"],
   keywordOf: ({ body }) => new URLSearchParams(body).get("q"),
-  page: {
-    query: "garden pump",
+  page: answerWith({
     results: rows(({ title, link }, position) => ({
       url: link,
       title,
@@ -93,21 +93,8 @@ const searxng: ContractCase = {
       template: "default.html",
       publishedDate: null,
     })),
-    answers: [],
-    corrections: [],
-    infoboxes: [],
-    suggestions: [],
-    unresponsive_engines: [],
-  },
-  empty: {
-    query: "",
-    results: [],
-    answers: [],
-    corrections: [],
-    infoboxes: [],
-    suggestions: [],
-    unresponsive_engines: [],
-  },
+  }),
+  empty: answerWith({ query: "" }),
 };
 
 const dataforseo: ContractCase = {

@@ -1,9 +1,8 @@
 import type { FailureKind } from "../../../worker/providers/provider.ts";
 import type { ProviderName } from "../../../shared/config.ts";
 import { answerWith } from "../../harness/fixtures/searxng-page.ts";
-import { succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
+import { row, succeededMetadata } from "../../harness/fixtures/serpapi-page.ts";
 
-const row = { title: "Pumps", link: "https://pumps.example/" };
 const noSearches = "Your account has run out of searches.";
 const noSearchesThisMonth = "Your searches for the month are exhausted. You can upgrade plans on SerpApi.com website.";
 /** SerpApi's message for no results at Google. In other answers it is a failure. */

@@ -3,14 +3,13 @@ import { openSearchapi } from "../../../../worker/providers/searchapi/searchapi.
 import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
 import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
 import { pageOf, partsWithEveryElement, readJson, succeeded } from "../../../harness/fixtures/searchapi-page.ts";
+import { row } from "../../../harness/fixtures/serpapi-page.ts";
 import { failedSearch } from "../provider-failures.ts";
 
 /** SearchApi where it differs from SerpApi, whose shape its answers have. */
 
 const open = (settings: Record<string, string> = {}) =>
   openSearchapi(engineConfig({ SEARCHAPI_API_KEY: "the-key", ...settings }));
-
-const row = { title: "Pumps", link: "https://pumps.example/" };
 
 /** The organic result with these further fields. */
 const organicOf = (fields: object) => pageOf({ organic_results: [{ ...row, ...fields }] }).elements[0];

@@ -3,18 +3,17 @@ import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
 import { Row } from "../../../../worker/providers/serpapi/fields.ts";
-import { result } from "../../../../shared/results.ts";
 import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
+import { element } from "../../../harness/assertions/element.ts";
 import {
   partsWithEveryElement,
   pageOf,
   readJson,
+  row,
   serpapi,
   succeededMetadata,
 } from "../../../harness/fixtures/serpapi-page.ts";
-
-const element = result.omit({ rank: true });
-const row = { title: "Pumps", link: "https://pumps.example/" };
+import { harmfulText, unexpectedValues } from "../hostile-answers.ts";
 
 describe("a hostile answer of SerpApi", () => {
   test.each([
@@ -31,22 +30,13 @@ describe("a hostile answer of SerpApi", () => {
     expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
   });
 
-  const unexpectedValues = [
-    null,
-    true,
-    7,
-    1e300,
-    "",
-    "<script>alert(1)</script>",
-    "javascript:alert(1)",
-    [],
-    {},
-    [[]],
-    [null],
-    [{}],
-  ];
   const unexpectedParts = [
     ...unexpectedValues,
+    harmfulText,
+    7,
+    true,
+    [],
+    [{}],
     { expanded: 7 },
     { top: { extensions: "a" } },
     { top: 7, bottom: [] },
