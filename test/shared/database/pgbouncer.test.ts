@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { Client } from "pg";
 import type { LocalServer } from "../../../local/local-server.ts";
-import { eventually } from "../../harness/assertions/eventually.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Operator } from "../../harness/processes/operator.ts";
@@ -9,7 +7,6 @@ import { RunningProcess } from "../../harness/processes/process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { withoutPgbouncer, startPgbouncer } from "../../harness/servers/pgbouncer.ts";
-import { startProxy } from "../../harness/servers/proxy.ts";
 
 /** The whole service behind a PgBouncer that gives each transaction any of three sessions. */
 
@@ -56,32 +53,6 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     await operator.create("free", "--credit", "50");
     expect(await operator.run("ledger", "verify")).toMatchObject({ ok: true });
     expect([...service.apis, ...service.workers].flatMap(({ errors }) => errors)).toEqual([]);
-  });
-
-  test("with server_login_retry, as the documentation sets it, Postgres is in reach again soon after an outage", async () => {
-    const path = await startProxy(service.processDatabaseUrl);
-    onTestFinished(path.close);
-    const between = await startPgbouncer(path.url);
-    onTestFinished(between.stop);
-    const answers = async () => {
-      const client = new Client({ connectionString: between.url, query_timeout: 1_000 });
-      client.on("error", () => undefined); // What waits for the client gets the error of a lost connection too.
-      try {
-        await client.connect();
-        return (await client.query("select 1")).rowCount === 1;
-      } catch {
-        return false;
-      } finally {
-        await client.end();
-      }
-    };
-    expect(await answers()).toBe(true);
-    path.cut();
-    await eventually(async () => !(await answers()));
-    path.mend();
-    const mendedAtMs = performance.now();
-    await eventually(answers);
-    expect(performance.now() - mendedAtMs).toBeLessThan(10_000); // The default is 15 s.
   });
 
   test("without DATABASE_POOLER a process is refused with a sentence that names the setting", async () => {
