@@ -106,8 +106,7 @@ async function refreshList(
   const onProgress = (step: string) => warn(`${provider.name}: ${step}`);
   const { request: listRequest, read } = provider.locations;
   onProgress("fetching its list");
-  const limits = { timeoutMs: fetchTimeoutMs, signal: new AbortController().signal };
-  const answer = await http.send(provider, listRequest, limits);
+  const answer = await http.send(provider, listRequest, { timeoutMs: fetchTimeoutMs });
   const rows = "failure" in answer ? answer : read(answer);
   if ("failure" in rows) return { problem: problems[rows.failure] ?? "did not accept the request for its list" };
   const locations = toListedLocations(rows);

@@ -30,6 +30,9 @@ function url(...protocols: string[]) {
   return trimmed((text) => URL.canParse(text) && isOfOne(text), expectedUrl(protocols));
 }
 
+/** The URL of an API, which goes before the paths there: without slashes at its end. */
+const baseUrl = () => url("http:", "https:").transform((text) => text.replace(/\/+$/, ""));
+
 const postgresUrl = () => url("postgres:", "postgresql:").refine(hasFiles, expectedFiles);
 
 /** A URL without a path, which browsers call an origin. Serpmill adds its own paths. */
@@ -148,7 +151,7 @@ const engineSettings = z.object({
   ANSWERED_BY: onOrOff.default("on"),
   /** It is sent in the URL. */
   SERPAPI_API_KEY: formed(/^[\w-]{20,}$/, "expected 20 or more letters, digits, - or _").optional(),
-  SERPAPI_BASE_URL: url("http:", "https:").default("https://serpapi.com"),
+  SERPAPI_BASE_URL: baseUrl().default("https://serpapi.com"),
   /** Absent: the limit finds itself. */
   SERPAPI_CONCURRENCY: providerConcurrency.optional(),
   /** Whether an AI Overview that SerpApi only announces is fetched by a second, billed search. */
@@ -156,11 +159,11 @@ const engineSettings = z.object({
   /** Whether SerpApi may answer from its cache, up to an hour old and free. */
   SERPAPI_CACHE: onOrOff.default("off"),
   SERPER_API_KEY: visibleAscii,
-  SERPER_BASE_URL: url("http:", "https:").default("https://google.serper.dev"),
+  SERPER_BASE_URL: baseUrl().default("https://google.serper.dev"),
   /** Absent: the limit finds itself. */
   SERPER_CONCURRENCY: providerConcurrency.optional(),
   /** The operator's own instance; there is no public one for this use. */
-  SEARXNG_BASE_URL: url("http:", "https:").optional(),
+  SEARXNG_BASE_URL: baseUrl().optional(),
   /** Which engines of the instance to ask. Each of them searches Google. */
   SEARXNG_ENGINES: listOf(z.enum(searxngEngines, aSearxngEngineList)).default(["google"]),
   /** Google blocks an instance that sends too many requests. */
@@ -172,7 +175,7 @@ const engineSettings = z.object({
   ).optional(),
   /** The password of the API, which is not that of the account. */
   DATAFORSEO_PASSWORD: visibleAscii,
-  DATAFORSEO_BASE_URL: url("http:", "https:").default("https://api.dataforseo.com"),
+  DATAFORSEO_BASE_URL: baseUrl().default("https://api.dataforseo.com"),
   /** DataForSEO refuses more than 30 concurrent calls of one account. */
   DATAFORSEO_CONCURRENCY: providerConcurrency.default(30),
   /** Whether DataForSEO waits for AI Overviews that Google loads later, for a surcharge. */
@@ -182,7 +185,7 @@ const engineSettings = z.object({
   /** Whether a further result of a domain, which Google shows below the first one, is a result of its own. */
   DATAFORSEO_UNGROUP_RESULTS: onOrOff.default("off"),
   SEARCHAPI_API_KEY: visibleAscii,
-  SEARCHAPI_BASE_URL: url("http:", "https:").default("https://www.searchapi.io"),
+  SEARCHAPI_BASE_URL: baseUrl().default("https://www.searchapi.io"),
   /** Absent: the limit finds itself. */
   SEARCHAPI_CONCURRENCY: providerConcurrency.optional(),
   /** Whether an AI Overview that SearchApi only announces is fetched by a second, billed search. */

@@ -265,19 +265,12 @@ function conclude(context: RunningSearches, job: SearchJob, ending: Ending, deci
     const body = chargedMils === ending.priceMils ? ending.body : withCharge(ending.body, job, chargedMils);
     return { kind: "answer", requestId: job.requestId, body, chargedMils };
   }
-  switch (decision.reason) {
-    case "out_of_credits":
-    case "daily_limit":
-    case "monthly_limit":
-    case "token_daily_limit":
-    case "token_monthly_limit":
-      return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
-    case "idempotency_key_reused":
-      return { kind: "failure", code: "bad_request", details: { reason: decision.reason } };
-    default:
-      // The API or the sweeper refunded the search before this run had its answer.
-      return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
-  }
+  const { reason } = decision;
+  if (reason === "out_of_credits" || limitBehind(reason))
+    return { kind: "failure", code: "out_of_credits", details: outOfCredits(context, job, decision) };
+  if (reason === "idempotency_key_reused") return { kind: "failure", code: "bad_request", details: { reason } };
+  // The API or the sweeper refunded the search before this run had its answer.
+  return { kind: "failure", code: "engine_timeout", details: { timeoutMs } };
 }
 
 /** The body of a search whose earlier run was charged another price, because one of both was answered by a kept answer. */

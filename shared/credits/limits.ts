@@ -87,7 +87,7 @@ export function renewalBehind(period: LimitName["period"], spending: string): Da
 }
 
 /** When a period ends that has begun by this time. */
-export function renewalAfter(period: LimitName["period"], nowMs: number): Date {
+function renewalAfter(period: LimitName["period"], nowMs: number): Date {
   const now = new Date(nowMs);
   const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
   return new Date(period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1));

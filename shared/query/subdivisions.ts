@@ -30,33 +30,28 @@ let cached: Subdivisions | undefined;
 
 /** The subdivisions with a folded name, those of larger economies first. */
 export function subdivisionsByName(text: string): string[] {
-  return [...(subdivisions().byName.get(removeSpaces(text))?.values() ?? [])];
+  return [...(loadSubdivisions().byName.get(removeSpaces(text))?.values() ?? [])];
 }
 
 /** The subdivisions with a folded ISO 3166-2 code, with or without its country: `wa` → `Washington, United States`, `Western Australia, Australia`, … */
 export function subdivisionsByCode(text: string): string[] {
-  const { byCode } = subdivisions();
+  const { byCode } = loadSubdivisions();
   return [...(byCode.get(text) ?? byCode.get(removeSpaces(text)) ?? new Map<string, string>()).values()];
 }
 
 /** Folded and displayed names of the subdivisions that begin with the same letter as a folded text. */
 export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, string> {
-  return subdivisions().byInitial.get(text.charAt(0)) ?? new Map();
+  return loadSubdivisions().byInitial.get(text.charAt(0)) ?? new Map();
 }
 
 /** A state of the United States, or its capital's district, by its folded postal code or name. */
-export const usState = (text: string): UsState | undefined => subdivisions().usStates.get(removeSpaces(text));
+export const usState = (text: string): UsState | undefined => loadSubdivisions().usStates.get(removeSpaces(text));
 
 /** Whether a country has a subdivision with this folded name or code. */
 export function hasSubdivision(countryCode: string, text: string): boolean {
-  const { byName, byCode } = subdivisions();
+  const { byName, byCode } = loadSubdivisions();
   const key = removeSpaces(text);
   return byName.get(key)?.has(countryCode) === true || byCode.has(`${countryCode.toLowerCase()} ${key}`);
-}
-
-/** Reads the lists, if they have not been read yet. They take 13 MB and up to 0.1 s, so a process calls it when it starts. */
-export function loadSubdivisions(): void {
-  subdivisions();
 }
 
 /** The code that decides which names subdivisions have. */
@@ -65,7 +60,8 @@ const files = [
   ...["./countries.ts", "../gazetteer/fold-name.ts"].map((file) => import.meta.resolve(file)),
 ];
 
-function subdivisions(): Subdivisions {
+/** Reads the lists, if they have not been read yet. They take 13 MB and up to 0.1 s, so a process calls it when it starts. */
+export function loadSubdivisions(): Subdivisions {
   cached ??= cachedTables(files, readSubdivisions);
   return cached;
 }

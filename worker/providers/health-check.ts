@@ -93,7 +93,7 @@ type Probe = { request: PageRequest; read: (answer: PageAnswer) => Account | Pag
 async function probe(provider: Provider, http: ProviderHttp, timeoutMs: number) {
   const search: Probe = { request: provider.request(probeQuery, 1), read: provider.read };
   const { request, read } = provider.account ?? search;
-  const answer = await http.send(provider, request, { timeoutMs, signal: new AbortController().signal });
+  const answer = await http.send(provider, request, { timeoutMs });
   // An unreadable answer did arrive.
   if ("failure" in answer) return { reachable: answer.failure === "unreadable", outcome: answer };
   return { reachable: true, outcome: read(answer) };

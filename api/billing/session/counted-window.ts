@@ -6,7 +6,7 @@ import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 import { onlyTokenOf } from "./sessions.ts";
 
 /** A limit of requests in Redis, for all API processes together. A window begins with its first request. */
-export interface CountedWindow {
+interface CountedWindow {
   keyPrefix: string;
   requestsMax: number;
   windowSeconds: number;

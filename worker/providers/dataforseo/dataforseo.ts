@@ -85,8 +85,8 @@ export function openDataForSeo(config: EngineConfig): Provider {
     const missing = [login === undefined && "DATAFORSEO_LOGIN", password === undefined && "DATAFORSEO_PASSWORD"];
     throw new MissingSettings("dataforseo", ...missing.filter((name) => name !== false));
   }
-  const base = config.DATAFORSEO_BASE_URL.replace(/\/+$/, "");
-  const url = `${base}/v3/serp/google/organic/live/advanced`;
+  const base = `${config.DATAFORSEO_BASE_URL}/v3`;
+  const url = `${base}/serp/google/organic/live/advanced`;
   const headers = {
     "content-type": "application/json",
     accept: "application/json",
@@ -107,9 +107,9 @@ export function openDataForSeo(config: EngineConfig): Provider {
     request: (query) => ({ url, headers, body: JSON.stringify([{ ...toTask(query), ...options }]) }),
     read: readPage,
     // Free, at most six calls per minute.
-    account: { request: { url: `${base}/v3/appendix/user_data`, headers, body: "" }, read: readAccount },
+    account: { request: { url: `${base}/appendix/user_data`, headers, body: "" }, read: readAccount },
     // Free.
-    locations: { request: { url: `${base}/v3/serp/google/locations`, headers, body: "" }, read: readLocations },
+    locations: { request: { url: `${base}/serp/google/locations`, headers, body: "" }, read: readLocations },
   };
 }
 

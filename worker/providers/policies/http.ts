@@ -24,7 +24,7 @@ type Limits = {
   /** From sending the first byte to receiving the last one. */
   timeoutMs: number;
   /** Ends the request early, with a `timeout` as well. */
-  signal: AbortSignal;
+  signal?: AbortSignal;
 };
 
 export type ProviderHttp = {
@@ -121,7 +121,7 @@ async function sendWithTimeout(
   request: PageRequest,
   { timeoutMs, signal }: Limits,
 ): Promise<PageAnswer | Failure> {
-  if (signal.aborted) return { failure: "timeout" };
+  if (signal?.aborted) return { failure: "timeout" };
   const abort = new AbortController();
   // The wait ends even if a transport ignores its signal.
   const waited = await waitFor(carry(transport, request, abort.signal), { timeoutMs, signal });
@@ -136,7 +136,6 @@ async function carry(transport: Transport, request: PageRequest, signal: AbortSi
     // Redirects are not followed: that would send our API key to another host.
     return answer.status >= 300 && answer.status < 400 ? { failure: "unreadable" } : answer;
   } catch (error) {
-    if (signal.aborted) return { failure: "timeout" };
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     if (code.startsWith("UND_ERR_INVALID")) return { failure: "request_refused" };
     // Only the kind is passed on. The error itself may hold the request, and with it the API key.

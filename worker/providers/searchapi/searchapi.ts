@@ -29,7 +29,7 @@ const errorSchema = z.object({ error: z.string() });
 export function openSearchapi(config: EngineConfig): Provider {
   const key = config.SEARCHAPI_API_KEY;
   if (key === undefined) throw new MissingSettings("searchapi", "SEARCHAPI_API_KEY");
-  const base = `${config.SEARCHAPI_BASE_URL.replace(/\/+$/, "")}/api/v1`;
+  const base = `${config.SEARCHAPI_BASE_URL}/api/v1`;
   const headers = { accept: "application/json", authorization: `Bearer ${key}` };
   const get = (path: string): PageRequest => ({ url: `${base}/${path}`, headers, body: "" });
   // `resolved` asks for the addresses of pages instead of Google's redirects to them. It costs nothing.

@@ -85,7 +85,7 @@ type EngineNames = ReadonlySet<string>;
 /** @throws {MissingSettings} without SEARXNG_BASE_URL. */
 export function openSearxng(config: EngineConfig): Provider {
   if (config.SEARXNG_BASE_URL === undefined) throw new MissingSettings("searxng", "SEARXNG_BASE_URL");
-  const url = `${config.SEARXNG_BASE_URL.replace(/\/+$/, "")}/search`;
+  const url = `${config.SEARXNG_BASE_URL}/search`;
   const engines = config.SEARXNG_ENGINES;
   const headers = {
     "content-type": "application/x-www-form-urlencoded",

@@ -53,7 +53,7 @@ const searchStatusSchema = z.object({ search_metadata: z.object({ status: z.stri
 export function openSerpapi(config: EngineConfig): Provider {
   const key = config.SERPAPI_API_KEY;
   if (key === undefined) throw new MissingSettings("serpapi", "SERPAPI_API_KEY");
-  const base = config.SERPAPI_BASE_URL.replace(/\/+$/, "");
+  const base = config.SERPAPI_BASE_URL;
   const headers = { accept: "application/json" };
   /** The key, and what the operator wants of every search. */
   const always = { ...(config.SERPAPI_CACHE === "off" && { no_cache: "true" }), api_key: key };

@@ -45,8 +45,6 @@ const errorSchema = z.object({ message: z.string() });
 export function openSerper(config: EngineConfig): Provider {
   const key = config.SERPER_API_KEY;
   if (key === undefined) throw new MissingSettings("serper", "SERPER_API_KEY");
-  const base = config.SERPER_BASE_URL.replace(/\/+$/, "");
-  const url = `${base}/search`;
   const headers = { "content-type": "application/json", accept: "application/json", "x-api-key": key };
   return {
     name: "serper",
@@ -54,7 +52,7 @@ export function openSerper(config: EngineConfig): Provider {
     callTimeoutMs,
     concurrentCallsMax: config.SERPER_CONCURRENCY ?? "adaptive",
     request: (query, pageNumber) => ({
-      url,
+      url: `${config.SERPER_BASE_URL}/search`,
       headers,
       body: JSON.stringify({
         q: query.keyword,
@@ -69,7 +67,7 @@ export function openSerper(config: EngineConfig): Provider {
     }),
     read: readPage,
     // Free, and undocumented like everything else.
-    account: { request: { url: `${base}/account`, headers, body: "" }, read: readAccount },
+    account: { request: { url: `${config.SERPER_BASE_URL}/account`, headers, body: "" }, read: readAccount },
   };
 }
 

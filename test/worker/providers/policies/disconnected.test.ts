@@ -16,7 +16,7 @@ import { farMs, pageTitled, silentLog } from "./fixtures.ts";
 interface Call {
   provider: string;
   page: number;
-  signal: AbortSignal;
+  signal: AbortSignal | undefined;
   end: (outcome: PageAnswer | Failure) => void;
 }
 
@@ -67,7 +67,7 @@ function search(names: readonly string[], options: Partial<typeof defaults> = {}
 }
 
 const pagesOf = (calls: readonly Call[]) => calls.map(({ page }) => page);
-const aborted = (calls: readonly Call[]) => calls.filter(({ signal }) => signal.aborted);
+const aborted = (calls: readonly Call[]) => calls.filter(({ signal }) => signal?.aborted);
 
 test("after the first page no further page is fetched", async () => {
   const { calls, call, sent, ended, disconnect } = search(["one", "two"], { depth: 100 });

@@ -57,7 +57,7 @@ export function held<T>() {
   return { call, end: resolve, calls: () => calls };
 }
 
-export type Sent = { pageNumber: number; timeoutMs: number; signal: AbortSignal };
+export type Sent = { pageNumber: number; timeoutMs: number; signal?: AbortSignal };
 export type Reply = (sent: Sent) => Promise<PageAnswer | Failure> | PageAnswer | Failure;
 
 /** The number of the page as the answer to each request. */
@@ -70,7 +70,7 @@ export const hang: Reply = ({ timeoutMs, signal }) =>
   new Promise((resolve) => {
     const timeOut = () => resolve({ failure: "timeout" });
     setTimeout(timeOut, timeoutMs).unref();
-    signal.addEventListener("abort", timeOut);
+    signal?.addEventListener("abort", timeOut);
   });
 
 /** A provider with endless pages, with all its policies except HTTP. */
