@@ -1,5 +1,6 @@
 import type { Stripe } from "stripe";
 import type { Actor } from "../../shared/audit/audit.ts";
+import { pauseAfter } from "../../shared/concurrency/retry.ts";
 import { runPeriodically } from "../../shared/concurrency/run-periodically.ts";
 import type { Context } from "../../shared/process/context.ts";
 import { type Failure, pauseUnanswered, recordCancelled, recordFailure } from "../auto-topups/payment-failures.ts";
@@ -36,10 +37,10 @@ const paymentsMax = 10;
 /** New payments leave a slot for open ones that are due: for those, the payer may have paid already. */
 const newPaymentsMax = paymentsMax - 1;
 
-/** Without an answer a payment is looked at again after 2 min, then each time after three times as long, 6 h at most. */
+/** Without an answer a payment is looked at again after 2 min, then as {@link pauseAfter} says. */
 const firstPauseSeconds = 120;
-const pauseFactor = 3;
-const pauseSecondsMax = 6 * 3_600;
+/** Until an operator has mended what keeps a payment from being credited. */
+const uncreditedPauseSeconds = 6 * 3_600;
 /** The last one about 10 hours after the first. From then on Stripe is only asked what became of the payment. */
 const chargesMax = 7;
 /** Stripe keeps an Idempotency-Key for at least 24 hours. Later the same key would be a new payment. */
@@ -139,7 +140,7 @@ async function credit(context: AutoTopupContext, intent: unknown, payment: Claim
   const outcome = await creditPaymentIntent(context, intent, { actor });
   if (!("topup" in outcome)) {
     // It was logged as an error, and the operator mends it: the payment stays open, and is tried again.
-    await postponePayment(context.database, payment, pauseSecondsMax);
+    await postponePayment(context.database, payment, uncreditedPauseSeconds);
     return;
   }
   context.metrics.autoTopups.inc({ outcome: "paid" });
@@ -165,7 +166,7 @@ async function leaveOpen(context: AutoTopupContext, payment: ClaimedPayment, log
   const { organizationId, paymentId, attempts } = payment;
   metrics.autoTopups.inc({ outcome: "unanswered" });
   log.warn({ organizationId, paymentId, attempts, ...logFields }, "Stripe did not say whether a card was charged");
-  const isPostponed = await postponePayment(database, payment, pauseAfter(attempts));
+  const isPostponed = await postponePayment(database, payment, pauseAfter(attempts, firstPauseSeconds));
   if (!isPostponed || attempts < chargesMax) return;
   if (!(await pauseUnanswered(database, payment, config.TOPUP_URL))) return;
   metrics.autoTopups.inc({ outcome: "paused" });
@@ -174,9 +175,6 @@ async function leaveOpen(context: AutoTopupContext, payment: ClaimedPayment, log
     "automatic top-ups are paused: Stripe gave no answer in all attempts",
   );
 }
-
-/** Seconds from the end of this attempt to the next one. */
-const pauseAfter = (attempts: number) => Math.min(pauseSecondsMax, firstPauseSeconds * pauseFactor ** (attempts - 1));
 
 /** Has Stripe delete the cards and customers that payers and operators removed here. */
 function startStripeDeletions(

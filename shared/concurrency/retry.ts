@@ -1,5 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
+const pauseFactor = 3;
+const pauseSecondsMax = 6 * 3_600;
+
+/** Seconds from the end of an attempt to the next one: after the first `firstSeconds`, then three times as long, 6 h at most. */
+export const pauseAfter = (attempts: number, firstSeconds: number): number =>
+  Math.min(pauseSecondsMax, firstSeconds * pauseFactor ** (attempts - 1));
+
 /**
  * Runs a step, and again after each failure that `mayRetry` accepts, `pauseMs` later.
  * @throws the first error that `mayRetry` declines.

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Change, recordAudit } from "../audit/audit.ts";
+import { pauseAfter } from "../concurrency/retry.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf, valueOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
@@ -23,8 +24,6 @@ const keptDays = 30;
 /** After the first attempt come ten more: 10 s after it, then each after three times as long, 6 h at most; 21 h in all. */
 export const attemptsMax = 11;
 const firstPauseSeconds = 10;
-const pauseFactor = 3;
-const pauseSecondsMax = 6 * 3_600;
 
 /** If the process dies during an attempt, the event is sent again after this time. It is longer than an attempt takes. */
 const claimSeconds = 60;
@@ -196,7 +195,7 @@ export async function recordAttempt(
   const isDelivered = outcome === "delivered";
   const attemptsNow = attempts - earlierAttempts;
   const givenUp = !isDelivered && (attemptsNow >= attemptsMax || status === 410);
-  const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attemptsNow);
+  const pauseSeconds = isDelivered || givenUp ? null : pauseAfter(attemptsNow, firstPauseSeconds);
   const { rowCount } = await database.query(
     `update webhook_events set last_outcome = $3, last_status = $4, delivered_at = case when $5 then now() end,
        next_attempt_at = now() + make_interval(secs => $6)
@@ -205,7 +204,3 @@ export async function recordAttempt(
   );
   return { givenUp: givenUp && rowCount === 1 };
 }
-
-/** Seconds from the end of this attempt to the next one. */
-export const pauseAfter = (attempts: number) =>
-  Math.min(pauseSecondsMax, firstPauseSeconds * pauseFactor ** (attempts - 1));

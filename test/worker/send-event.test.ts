@@ -5,7 +5,8 @@ import { queryObjects } from "node:v8";
 import { Pool } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { newId } from "../../shared/ids.ts";
-import { type DueEvent, pauseAfter } from "../../shared/webhooks/webhook-events.ts";
+import { pauseAfter } from "../../shared/concurrency/retry.ts";
+import type { DueEvent } from "../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "../../worker/deliver-events.ts";
 import { becomes } from "../harness/assertions/eventually.ts";
 import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
@@ -114,7 +115,7 @@ test("an address that was tried leaves nothing in memory, however its answer end
 });
 
 test("the pauses between eleven attempts add up to about 21 hours", () => {
-  const pauses = Array.from({ length: 10 }, (_, index) => pauseAfter(index + 1));
+  const pauses = Array.from({ length: 10 }, (_, index) => pauseAfter(index + 1, 10));
   expect(pauses.slice(0, 4)).toEqual([10, 30, 90, 270]);
   expect(pauses.every((pause) => pause <= 6 * 3_600)).toBe(true);
   expect(Math.round(pauses.reduce((sum, pause) => sum + pause, 0) / 3_600)).toBe(21);
