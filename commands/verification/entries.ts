@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
+import type { LongQuery } from "../../shared/database/transaction.ts";
 import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
 import { countingDayOf, entryRules, ofSlice, spendingRules } from "./rules.ts";
-import { type FoundViolations, type LedgerPart, type Read, readPart, shownMax, slicesOf } from "./violations.ts";
+import { type FoundViolations, type LedgerPart, readPart, shownMax, slicesOf } from "./violations.ts";
 
 const organizationsPerPage = 500;
 /** Read in one transaction, which takes less than a second. */
@@ -118,7 +119,7 @@ const brokenCountRow = rowOf({ organizationId: z.string(), subject: z.string(), 
 
 /** Compares the counts of spending. @returns the organizations with a wrong one. */
 async function verifySpending(
-  read: Read,
+  read: LongQuery,
   { ids, isFull, found }: { ids: string[]; isFull: boolean; found: FoundViolations },
 ): Promise<Set<string>> {
   const broken = new Set<string>();

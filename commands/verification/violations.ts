@@ -1,11 +1,9 @@
-import type { QueryResult } from "pg";
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
-import { inTransaction } from "../../shared/database/transaction.ts";
+import { inLongTransaction, type LongQuery } from "../../shared/database/transaction.ts";
 
 /** How many violations of a rule are listed. */
 export const shownMax = 20;
-const statementTimeoutMs = 60_000;
 
 /** A broken invariant, as `ledger verify` reports it. */
 export interface Violation {
@@ -32,30 +30,31 @@ export class FoundViolations {
 const violationRow = z.object({ subject: z.string(), found: z.string() });
 
 /** Runs a query that finds the violations of a rule, as rows of `subject` and `found`. */
-export async function violationsOf(read: Read, rule: string, query: string, values?: unknown[]): Promise<Violation[]> {
+export async function violationsOf(
+  read: LongQuery,
+  rule: string,
+  query: string,
+  values?: unknown[],
+): Promise<Violation[]> {
   const { rows } = await read(`${query} limit ${shownMax}`, values);
   return rows.map((row) => ({ rule, ...violationRow.parse(row) }));
 }
 
-export type Read = (text: string, values?: unknown[]) => Promise<QueryResult<Record<string, unknown>>>;
+/** The statements look rows up by indexes: their parts are small beside the tables. */
+const planning = [
+  "work_mem = '32MB'",
+  "jit = off",
+  "enable_seqscan = off",
+  "enable_hashjoin = off",
+  "enable_mergejoin = off",
+];
 
 /**
  * Reads part of the database in a transaction of its own, which must be short: while one lasts, Postgres cannot clean up behind
- * the settlements. Statements look rows up by indexes, as their parts are small beside the tables, and may take longer than
- * those on the path of a search.
+ * the settlements.
  */
-export async function readPart<Result>(database: Database, part: (read: Read) => Promise<Result>): Promise<Result> {
-  return inTransaction(database, async (transaction) => {
-    await transaction.query(
-      `set local statement_timeout = ${statementTimeoutMs}; set local work_mem = '32MB'; set local jit = off;
-       set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off`,
-    );
-    // The type of `pg` does not have the field.
-    return part((text, values = []) =>
-      transaction.query({ text, values, query_timeout: statementTimeoutMs } as { text: string; values: unknown[] }),
-    );
-  });
-}
+export const readPart = <Result>(database: Database, part: (read: LongQuery) => Promise<Result>): Promise<Result> =>
+  inLongTransaction(database, planning, part);
 
 /** Entries of an organization's ledger, from one version to before another. */
 export interface LedgerPart<Account> {

@@ -26,3 +26,26 @@ export async function inTransaction<Result>(
     throw error;
   }
 }
+
+/** Runs one statement of a long transaction. */
+export type LongQuery = (text: string, values?: unknown[]) => Promise<pg.QueryResult<Record<string, unknown>>>;
+
+const longStatementMs = 60_000;
+
+/**
+ * Runs a transaction whose statements may each take a minute: longer than those on the path of a search.
+ * @param settings for this transaction alone, as `name = value`.
+ */
+export async function inLongTransaction<Result>(
+  database: Database,
+  settings: readonly string[],
+  work: (query: LongQuery, transaction: Querying) => Promise<Result>,
+): Promise<Result> {
+  return inTransaction(database, async (transaction) => {
+    const all = [`statement_timeout = ${longStatementMs}`, ...settings];
+    await transaction.query(all.map((setting) => `set local ${setting}`).join("; "));
+    // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
+    const limit: object = { query_timeout: longStatementMs };
+    return work((text, values = []) => transaction.query({ text, values, ...limit }), transaction);
+  });
+}

@@ -1,16 +1,15 @@
-import type pg from "pg";
 import { z } from "zod";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf, valuesOf } from "../../shared/database/row.ts";
-import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import { inLongTransaction, type Querying } from "../../shared/database/transaction.ts";
 import type { ListedLocation } from "./listed-location.ts";
 
 /** The providers' lists of locations in Postgres: tables `location_lists` and `locations`. */
 
 /** Rows that one statement inserts: a tenth of a second's work. */
 const rowsPerInsert = 10_000;
-/** Replacing a list of 200,000 rows takes seconds. */
-const statementTimeoutMs = 60_000;
+/** Another refresh of the list, which takes seconds for 200,000 rows, is waited for. */
+const waiting = ["lock_timeout = 60000"];
 /** More places of one name are in no country. */
 const namesakesMax = 500;
 /** More names with one initial are in no country's list. */
@@ -58,7 +57,7 @@ export async function storeList(
   },
 ): Promise<StoredList> {
   const { locations, onProgress, record } = list;
-  return unhurried(database, async (query, transaction) => {
+  return inLongTransaction(database, waiting, async (query, transaction) => {
     const { rows: replaced } = await query(`${selectLists} where provider = $1 for update`, [provider]);
     const { rows } = await query(
       `insert into location_lists (provider, locations) values ($1, $2)
@@ -84,29 +83,12 @@ export async function storeList(
 
 /** @returns whether there was a list. */
 export async function removeList(database: Database, provider: string, record?: RecordList): Promise<boolean> {
-  return unhurried(database, async (query, transaction) => {
+  return inLongTransaction(database, waiting, async (query, transaction) => {
     const { rows } = await query(`${selectLists} where provider = $1 for update`, [provider]);
     if (!rows[0]) return false;
     await query("delete from location_lists where provider = $1", [provider]);
     await record?.(transaction, { before: listRow.parse(rows[0]), after: undefined });
     return true;
-  });
-}
-
-type Run = (text: string, values: unknown[]) => Promise<pg.QueryResult>;
-
-/** One transaction whose statements may run, and wait for a lock, longer than those of a search. */
-async function unhurried<Result>(
-  database: Database,
-  work: (query: Run, transaction: Querying) => Promise<Result>,
-): Promise<Result> {
-  return inTransaction(database, async (transaction) => {
-    await transaction.query(
-      `set local statement_timeout = ${statementTimeoutMs}; set local lock_timeout = ${statementTimeoutMs}`,
-    );
-    // pg reads this option of a query, which its types lack: the pool's own limit is for searches.
-    const limit: object = { query_timeout: statementTimeoutMs };
-    return work((text, values) => transaction.query({ text, values, ...limit }), transaction);
   });
 }
 
