@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { valueOf } from "../shared/database/row.ts";
+import { rowOf, valueOf } from "../shared/database/row.ts";
 import { ConfigError, type ProviderName, readConfig } from "../shared/config.ts";
 import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
 import { listPlans } from "../shared/credits/plans.ts";
@@ -150,11 +150,11 @@ const toReport = (findings: Finding[]): Report => ({ ok: findings.every(({ state
 
 const undefinedTable = "42P01";
 
-const stateRow = z.object({
+const stateRow = rowOf({
   version: z.coerce.number(),
-  at_ms: z.number(),
-  is_replica: z.boolean(),
-  is_read_only: z.boolean(),
+  atMs: z.number(),
+  isReplica: z.boolean(),
+  isReadOnly: z.boolean(),
 });
 
 /** @returns findings about Postgres, and by how much its clock is ahead of this machine's, if it answered. */
@@ -168,7 +168,7 @@ async function examinePostgres(database: Database): Promise<{ findings: Finding[
          extract(epoch from clock_timestamp())::float8 * 1000 as at_ms`,
     );
     const state = stateRow.parse(rows[0]);
-    const aheadMs = state.at_ms - (askedAtMs + Date.now()) / 2;
+    const aheadMs = state.atMs - (askedAtMs + Date.now()) / 2;
     const findings = [
       ...examinePostgresVersion(state),
       await examineMigrations(database),
@@ -185,9 +185,9 @@ async function examinePostgres(database: Database): Promise<{ findings: Finding[
 function examinePostgresVersion({ version, ...state }: z.infer<typeof stateRow>): Finding[] {
   const major = Math.floor(version / 10_000);
   const name = `Postgres ${major}.${version % 10_000}`;
-  if (state.is_replica)
+  if (state.isReplica)
     return [failure("postgres", `${name}, a read-only replica`, "Point DATABASE_URL to the primary.")];
-  if (state.is_read_only) {
+  if (state.isReadOnly) {
     const advice = "Find out who set default_transaction_read_only. Managed services do so when the disk is full.";
     return [failure("postgres", `${name}, which refuses writes`, advice, "docs/operating/runbook.md#diskfull")];
   }

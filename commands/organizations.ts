@@ -15,7 +15,7 @@ import { parseMils } from "./money.ts";
 import { announceBalance, announceIdentityChange } from "./publish-changes.ts";
 import { CommandRefused, redisTimeoutMs, refuseErased, refuseUnknown, requireOrganization } from "./refusals.ts";
 import type { CommandContext, RunCommand } from "./run-command.ts";
-import { issueRecorded, tokenNameLengthMax } from "./tokens.ts";
+import { issueOrRefuse, tokenNameLengthMax } from "./tokens.ts";
 
 const nameLengthMax = 200;
 const keptDaysMax = 90;
@@ -112,7 +112,7 @@ async function createWithToken(
   const mils = credit ?? plan.startingGrantMils;
   const wanted = { organizationId, grantId: newId("grant"), mils, reason: "starting grant" };
   const balance = mils > 0 ? await changeRecorded(transaction, actor, "grant", wanted) : undefined;
-  const { tokenId, token } = await issueRecorded(transaction, actor, organizationId, { name: tokenName });
+  const { tokenId, token } = await issueOrRefuse(transaction, actor, organizationId, { name: tokenName });
   return { orgId: organizationId, tokenId, token, plan: plan.code, creditBalanceMils: mils, balance };
 }
 

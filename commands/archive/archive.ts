@@ -8,6 +8,7 @@ import { createGunzip, createGzip } from "node:zlib";
 import { z } from "zod";
 import { recordAudit } from "../../shared/audit/audit.ts";
 import type { Database } from "../../shared/database/pool.ts";
+import { rowOf } from "../../shared/database/row.ts";
 import { CommandRefused, openNew } from "../refusals.ts";
 import type { CommandContext } from "../run-command.ts";
 import { monthEnds, type MonthTotals, readMonthLines } from "./month-lines.ts";
@@ -78,13 +79,15 @@ export async function checkArchive(context: CommandContext, file: string): Promi
   return { month, file, ...end, sha256 };
 }
 
+const endRow = rowOf({ hasEnded: z.boolean(), time: z.date() });
+
 /** Entries of a month may be committed for seconds after its end, and the clocks of machines differ. */
 async function requireEnded(database: Database, month: string): Promise<void> {
   const { rows } = await database.query(
     `select now() >= t.time as has_ended, t.time from (select ${monthEnds} + interval '1 hour' as time) t`,
     [month],
   );
-  const { has_ended: hasEnded, time } = z.object({ has_ended: z.boolean(), time: z.date() }).parse(rows[0]);
+  const { hasEnded, time } = endRow.parse(rows[0]);
   if (!hasEnded) throw new CommandRefused(`${month} is not over: it can be archived from ${time.toISOString()} on.`);
 }
 

@@ -74,21 +74,21 @@ export interface Decision {
 /** Whether a search was charged and the charge was not reversed. */
 export const isCharged = ({ kind, reversed }: Decision) => kind === "charge" && !reversed;
 
-const decisionRow = z.object({
-  request_id: z.string(),
-  organization_id: z.string(),
+const decisionRow = rowOf({
+  requestId: z.string(),
+  organizationId: z.string(),
   kind: z.enum(["charge", "refund"]),
-  amount_mils: z.number(),
+  amountMils: z.number(),
   reason: z.enum(refundReasons).nullable(),
   fresh: z.boolean(),
   reversed: z.boolean(),
-  balance_mils: z.number(),
+  balanceMils: z.number(),
   version: z.number(),
   spending: z.string().nullable(),
-  token_id: z.string().nullable(),
-  token_spending: z.string().nullable(),
-  answer_of: z.string().nullish(),
-  answer: z.instanceof(Buffer).nullish(),
+  tokenId: z.string().nullable(),
+  tokenSpending: z.string().nullable(),
+  answerOf: z.string().nullable(),
+  answer: z.instanceof(Buffer).nullable(),
 });
 
 // Longer than a settlement takes. Waiting longer for a row would delay the other organizations of the batch.
@@ -174,18 +174,19 @@ function admittedLimits(request: SettlementRequest): (number | undefined)[] {
 }
 
 async function readDecision(row: z.infer<typeof decisionRow>): Promise<Decision> {
-  const { answer_of: requestId, answer, version, token_id: tokenId, token_spending: spending } = row;
+  const { balanceMils, version, spending, tokenId, tokenSpending, answerOf, answer, ...decided } = row;
+  const { requestId, organizationId, kind, amountMils, reason, fresh: isNew, reversed } = decided;
   return {
-    ...(tokenId && spending && { token: { tokenId, version, spending } }),
-    ...(requestId && answer && { stored: { requestId, body: await expandAnswer(answer) } }),
-    requestId: row.request_id,
-    organizationId: row.organization_id,
-    kind: row.kind,
-    chargedMils: row.kind === "charge" ? Math.abs(row.amount_mils) : 0,
-    reason: row.reason ?? undefined,
-    isNew: row.fresh,
-    reversed: row.reversed,
-    balance: { balanceMils: row.balance_mils, version, ...(row.spending !== null && { spending: row.spending }) },
+    requestId,
+    organizationId,
+    kind,
+    chargedMils: kind === "charge" ? Math.abs(amountMils) : 0,
+    reason: reason ?? undefined,
+    isNew,
+    reversed,
+    balance: { balanceMils, version, ...(spending !== null && { spending }) },
+    ...(tokenId && tokenSpending && { token: { tokenId, version, spending: tokenSpending } }),
+    ...(answerOf && answer && { stored: { requestId: answerOf, body: await expandAnswer(answer) } }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type LimitReason, limitReasons } from "../outcomes.ts";
-import type { Limits, PayerLimits } from "../queue/search-job.ts";
+import type { PayerLimits } from "../queue/search-job.ts";
 
 /**
  * Limits that a payer sets: mils per UTC day and calendar month, for an organization and for a token. Postgres counts what was
@@ -8,15 +8,6 @@ import type { Limits, PayerLimits } from "../queue/search-job.ts";
  * flight. If Redis has lost those, `decide_searches()` refuses the charge instead, and the caller pays nothing. It uses the larger
  * of the limit at admission and the present one, so lowering a limit refuses no search in flight.
  */
-
-const limitsRow = z.object({ day_limit_mils: z.number().nullable(), month_limit_mils: z.number().nullable() });
-
-/** Reads the columns `day_limit_mils` and `month_limit_mils`. @returns undefined without limits. */
-export function readLimits(row: unknown): Limits | undefined {
-  const { day_limit_mils: dayMils, month_limit_mils: monthMils } = limitsRow.parse(row);
-  if (dayMils === null && monthMils === null) return undefined;
-  return { ...(dayMils !== null && { dayMils }), ...(monthMils !== null && { monthMils }) };
-}
 
 /** Which limit a search would exceed. */
 export interface LimitName {

@@ -13,6 +13,7 @@ import {
   usualLimits,
 } from "./process-login.ts";
 import { StartRefused } from "../config/start-refused.ts";
+import { rowOf } from "./row.ts";
 import { isReadOnly, isRefusedByChange } from "./transient-errors.ts";
 
 export type Database = pg.Pool;
@@ -173,7 +174,7 @@ function readType(oid: Parameters<typeof pg.types.getTypeParser>[0], format: "te
 const silentMs = 1_500;
 const askTimeoutMs = 1_000;
 
-const identityRow = z.object({ is_standby: z.boolean(), server: z.string() });
+const identityRow = rowOf({ isStandby: z.boolean(), server: z.string() });
 
 /**
  * Keeps the connections of one pool at the server that the address leads to now. A failover moves the address to the promoted
@@ -222,7 +223,7 @@ class CurrentServer {
     const { rows } = await client.query(
       "select pg_is_in_recovery() as is_standby, pg_postmaster_start_time()::text as server",
     );
-    const { is_standby: isStandby, server } = identityRow.parse(rows[0]);
+    const { isStandby, server } = identityRow.parse(rows[0]);
     if (isStandby) {
       const error = new Error("the connection leads to a standby of Postgres");
       this.#warnOfStandby(error);

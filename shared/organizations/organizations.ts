@@ -1,12 +1,11 @@
 import type { Redis } from "ioredis";
 import { z } from "zod";
-import { readLimits } from "../credits/limits.ts";
 import { type Plan, planColumns, readPlan } from "../credits/plans.ts";
 import type { Database } from "../database/pool.ts";
 import { rowOf, valueOf, valuesOf } from "../database/row.ts";
 import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
-import type { PayerLimits } from "../queue/search-job.ts";
+import type { Limits, PayerLimits } from "../queue/search-job.ts";
 
 /** What a token may do: `POST /v1/serp/search`, `GET /v1/usage` and their MCP tools, and the billing page. */
 export const headerScopes = ["search", "usage", "billing"] as const;
@@ -38,9 +37,12 @@ const callerRow = rowOf({
   scopes: z.array(z.enum(scopes)),
   suspended: z.boolean(),
   keepsAnswers: z.boolean(),
+  dayLimitMils: z.number().nullable(),
+  monthLimitMils: z.number().nullable(),
+  tokenDayLimitMils: z.number().nullable(),
+  tokenMonthLimitMils: z.number().nullable(),
 });
-const foundRow = z.looseObject({ token_hash: z.string() });
-const tokenLimits = z.object({ token_day_limit_mils: z.unknown(), token_month_limit_mils: z.unknown() });
+const foundRow = rowOf({ tokenHash: z.string() });
 
 /**
  * Finds the callers of tokens by the tokens' hashes in hexadecimal: a row for {@link readCaller} by each hash, and nothing
@@ -63,21 +65,22 @@ export async function findCallers(database: Database, tokenHashes: readonly stri
       where t.hash = any($1) and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`,
     values: [tokenHashes.map((tokenHash) => Buffer.from(tokenHash, "hex"))],
   });
-  return new Map(rows.map((row) => [foundRow.parse(row).token_hash, row]));
+  return new Map(rows.map((row) => [foundRow.parse(row).tokenHash, row]));
 }
 
 /** Reads a row of {@link findCallers}. */
 export function readCaller(found: unknown): Caller {
-  const caller = callerRow.parse(found);
-  return { ...caller, plan: readPlan(found), limits: limitsOf(found, caller.tokenId) };
+  const { dayLimitMils, monthLimitMils, tokenDayLimitMils, tokenMonthLimitMils, ...caller } = callerRow.parse(found);
+  const organization = limitsOf(dayLimitMils, monthLimitMils);
+  const ofToken = limitsOf(tokenDayLimitMils, tokenMonthLimitMils);
+  const token = ofToken && { ...ofToken, tokenId: caller.tokenId };
+  const limits = { ...(organization && { organization }), ...(token && { token }) };
+  return { ...caller, plan: readPlan(found), limits: organization || token ? limits : undefined };
 }
 
-function limitsOf(found: unknown, tokenId: string): PayerLimits | undefined {
-  const organization = readLimits(found);
-  const { token_day_limit_mils, token_month_limit_mils } = tokenLimits.parse(found);
-  const token = readLimits({ day_limit_mils: token_day_limit_mils, month_limit_mils: token_month_limit_mils });
-  if (!organization && !token) return undefined;
-  return { ...(organization && { organization }), ...(token && { token: { ...token, tokenId } }) };
+function limitsOf(dayMils: number | null, monthMils: number | null): Limits | undefined {
+  if (dayMils === null && monthMils === null) return undefined;
+  return { ...(dayMils !== null && { dayMils }), ...(monthMils !== null && { monthMils }) };
 }
 
 /** The Redis channel that announces changes of tokens, plans or organizations. Every API then drops its cache. */
