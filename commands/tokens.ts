@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Actor } from "../shared/audit/audit.ts";
 import { inTransaction, type Querying } from "../shared/database/transaction.ts";
 import { type Scope, scopes } from "../shared/organizations/organizations.ts";
-import { issueRecorded as issueWithEntry, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
+import { issueRecorded, revokeFamilyRecorded } from "../api/organizations/audited-changes.ts";
 import { type AccountToken, findToken, isTokenShaped, listTokens, type TokenTerms } from "../api/tokens/tokens.ts";
 import { parseId, parseList, parseText, parseWholeNumber } from "./argument-parsers.ts";
 import type { FormatResult } from "./format-result.ts";
@@ -80,14 +80,14 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
 }
 
 async function issue({ database, actor }: CommandContext, orgId: string, terms: TokenTerms) {
-  const issued = await inTransaction(database, (transaction) => issueRecorded(transaction, actor, orgId, terms));
+  const issued = await inTransaction(database, (transaction) => issueOrRefuse(transaction, actor, orgId, terms));
   return { ...issued, dayLimitMils: terms.dayMils ?? null, monthLimitMils: terms.monthMils ?? null };
 }
 
-/** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization. */
-export async function issueRecorded(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
+/** Issues a token with its entry in the audit trail. @throws {CommandRefused} if there is no such organization, or it was erased. */
+export async function issueOrRefuse(transaction: Querying, actor: Actor, orgId: string, terms?: TokenTerms) {
   await refuseErased(transaction, orgId);
-  const issued = await issueWithEntry(transaction, { actor }, orgId, terms);
+  const issued = await issueRecorded(transaction, { actor }, orgId, terms);
   return issued ?? refuseUnknown(orgId);
 }
 

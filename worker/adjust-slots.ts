@@ -1,6 +1,5 @@
 import { type EventLoopUtilization, performance } from "node:perf_hooks";
 import { getHeapStatistics } from "node:v8";
-import type { Redis } from "ioredis";
 import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
@@ -77,7 +76,8 @@ function watchShares(
   const take = async () => {
     if (!jobs.mayTakeOnTop) return;
     const onTop = jobs.runningOnTop;
-    const listed = await listWithinShares(redis, slotsMin - onTop);
+    const keys = [queueKeys.waiting, queueKeys.waitingByTurn];
+    const listed = Number(await listWithinSharesScript.run(redis, keys, [beyondShareScore, slotsMin - onTop]));
     await jobs.takeOnTop(Math.max(0, Math.min(listed, 2 * slotsMin - onTop)));
   };
   const look = async () => {
@@ -98,15 +98,6 @@ function watchShares(
     clearTimeout(timer);
     timer = undefined;
   });
-}
-
-/**
- * Has the next searches within shares wait before all turns, where the only searches of organizations wait, until so many wait there.
- * @returns how many wait there. @throws if Redis does not answer.
- */
-async function listWithinShares(redis: Redis, listedMax: number): Promise<number> {
-  const { waiting, waitingByTurn } = queueKeys;
-  return Number(await listWithinSharesScript.run(redis, [waiting, waitingByTurn], [beyondShareScore, listedMax]));
 }
 
 function heapShare(): number {

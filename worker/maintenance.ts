@@ -199,8 +199,8 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
  *   becomes the leader. A leader that stops, or alone does not reach Postgres, gives the lease back.
  * - A step that waits for the lock of an organization waits briefly: if it outlasted the lease in every worker, the steps behind it
  *   would never run.
- * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs work and does no harm: every step is decided in Postgres, or stores a version that
- *   only replaces an older one.
+ * - Two workers may lead for a moment: a frozen leader may continue after its lease expired, and Redis may lose the key. That costs
+ *   work and does no harm: every step is decided in Postgres, or stores a version that only replaces an older one.
  */
 const leaseKey = "maintenance";
 

@@ -21,6 +21,13 @@ const retryPauseMs = 100;
 /** Each keeps a connection, also while it waits for a locked organization: the others are for everything else. */
 const reversalsAtOnce = 2;
 
+interface DeliveryParts {
+  confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
+  metrics: Pick<Metrics, "deliveries">;
+  /** How long a caller may take for an answer. */
+  timeoutMs?: number;
+}
+
 /**
  * Delivery of a search's answer. A charge is recorded as undelivered and ends in one of three states:
  *
@@ -34,18 +41,10 @@ const reversalsAtOnce = 2;
  * the charge: in doubt, the caller does not pay.
  */
 export class Delivery {
-  readonly #confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
-  readonly #metrics: Pick<Metrics, "deliveries">;
-  readonly #timeoutMs: number;
+  readonly #parts: DeliveryParts;
 
-  constructor(parts: {
-    confirmations: Pick<DeliveryConfirmations, "confirm" | "reverse">;
-    metrics: Pick<Metrics, "deliveries">;
-    timeoutMs?: number;
-  }) {
-    this.#confirmations = parts.confirmations;
-    this.#metrics = parts.metrics;
-    this.#timeoutMs = parts.timeoutMs ?? protocolTimes.deliveryTimeoutMs;
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -68,7 +67,7 @@ export class Delivery {
     }
     const startedAtMs = performance.now();
     // A response has the socket when its request is handled, so this ends the connection.
-    const slow = setTimeout(() => response.destroy(), this.#timeoutMs);
+    const slow = setTimeout(() => response.destroy(), this.#parts.timeoutMs ?? protocolTimes.deliveryTimeoutMs);
     let isDecided = false;
     const decide = (outcome: "delivered" | "caller_disconnected") => {
       clearTimeout(slow);
@@ -85,16 +84,16 @@ export class Delivery {
   #confirm(request: SearchRequest): void {
     const { requestId, key, end } = request;
     end();
-    this.#metrics.deliveries.inc({ outcome: "delivered" });
-    if (!key) this.#confirmations.confirm(requestId);
+    this.#parts.metrics.deliveries.inc({ outcome: "delivered" });
+    if (!key) this.#parts.confirmations.confirm(requestId);
   }
 
   #fail(request: SearchRequest, outcome: "caller_disconnected" | "too_late", unpaid?: PayableCalls): void {
-    this.#metrics.deliveries.inc({ outcome });
+    this.#parts.metrics.deliveries.inc({ outcome });
     if (request.key) return request.end();
     const reason = outcome === "too_late" ? "engine_timeout" : "caller_disconnected";
     // It is in flight until its calls are counted.
-    void this.#confirmations.reverse(request, reason, unpaid).then(request.end);
+    void this.#parts.confirmations.reverse(request, reason, unpaid).then(request.end);
   }
 }
 

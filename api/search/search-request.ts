@@ -37,21 +37,13 @@ export function newSearchRequest(
     spans?: Spans | undefined;
   },
 ): SearchRequest {
-  const { requestId, caller, query, disconnected, idempotencyKey, spans } = sent;
+  const { idempotencyKey, deadlineStartsAtMs, timeoutMs, spans, ...known } = sent;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const key =
-    idempotencyKey === undefined ? undefined : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(query) };
-  return {
-    requestId,
-    caller,
-    query,
-    key,
-    deadline: new Deadline(sent.deadlineStartsAtMs, sent.timeoutMs),
-    disconnected,
-    spans,
-    ended,
-    end,
-  };
+    idempotencyKey === undefined
+      ? undefined
+      : { hash: sha256(idempotencyKey), fingerprint: queryFingerprint(sent.query) };
+  return { ...known, key, deadline: new Deadline(deadlineStartsAtMs, timeoutMs), spans, ended, end };
 }
 
 export const sha256 = (text: string) => hash("sha256", text);

@@ -100,7 +100,7 @@ async function erase(context: CommandContext, orgId: string, ask: (question: str
 
 /** Waits until nothing of the organization is in use any more, and nothing new begins. @throws {CommandRefused} if something runs. */
 async function endUse(context: CommandContext, orgId: string): Promise<void> {
-  await close(context, orgId);
+  await suspendAndRevoke(context, orgId);
   await sleep(revocationMs);
   refuseOpen(await countOpen(context, orgId));
   // Repeats that waited for a search get its end from Redis until then.
@@ -122,7 +122,7 @@ function sayProgress({ warn }: CommandContext): (erased: ErasedRows) => void {
  * Suspends the organization and revokes its tokens, each with its entry in the audit trail, and each in a transaction of its own:
  * searches that end now wait for the organization's row no longer than for its suspension.
  */
-async function close(context: CommandContext, orgId: string): Promise<void> {
+async function suspendAndRevoke(context: CommandContext, orgId: string): Promise<void> {
   const { database, actor } = context;
   await inTransaction(database, (transaction) =>
     suspendRecorded(transaction, actor, { organizationId: orgId, suspended: true }),

@@ -1,6 +1,6 @@
 /**
- * A fair semaphore: runs steps, at most `atOnce` at a time. Owners take turns, and the steps of one run in the order of their calls. A step that fails
- * does not stop the next one.
+ * A fair semaphore: runs steps, at most `atOnce` at a time. Owners take turns, and the steps of one run in the order of their
+ * calls. A step that fails does not stop the next one.
  */
 export class Semaphore {
   /** Steps by owner. The owner whose last turn is the longest ago comes first. */

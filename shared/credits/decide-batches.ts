@@ -45,7 +45,7 @@ export class DecidedBatches {
     this.#parts = parts;
     const run = (batch: Undecided[]) => this.#decideAll(batch);
     this.#batches = new Batcher({ sizeMax: batchSizeMax, concurrency: batchConcurrency, run });
-    this.#locked = new LockedOrganizations({ sizeMax: batchSizeMax, attempt: (batch) => this.#attempt(batch) });
+    this.#locked = new LockedOrganizations((batch) => this.#attempt(batch));
   }
 
   /** @throws what `Settlement.decide` throws. */
@@ -152,13 +152,11 @@ class LockedOrganizations<Item> {
   readonly #locked = new Map<string, Batcher<Item>>();
   readonly #waiting = new Set<Batcher<Item>>();
   readonly #semaphore = new Semaphore(lockedAttemptsAtOnce);
-  readonly #sizeMax: number;
   readonly #attempt: (items: Item[]) => Promise<Item[]>;
 
-  /** @param options.attempt tries at most `sizeMax` items of one organization, and returns those to try again. Never rejects. */
-  constructor(options: { sizeMax: number; attempt: (items: Item[]) => Promise<Item[]> }) {
-    this.#sizeMax = options.sizeMax;
-    this.#attempt = options.attempt;
+  /** @param attempt tries at most `batchSizeMax` items of one organization, and returns those to try again. Never rejects. */
+  constructor(attempt: (items: Item[]) => Promise<Item[]>) {
+    this.#attempt = attempt;
   }
 
   /** Whether the last attempt of this organization failed, or waits: then more of its work has to wait here. */
@@ -170,7 +168,7 @@ class LockedOrganizations<Item> {
     const known = this.#locked.get(organizationId);
     if (known) return known.add(item);
     const own: Batcher<Item> = new Batcher({
-      sizeMax: this.#sizeMax,
+      sizeMax: batchSizeMax,
       concurrency: 1,
       run: async (items) => {
         const again = await this.#semaphore.run(() => this.#attempt(items));

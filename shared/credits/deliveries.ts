@@ -46,8 +46,9 @@ export async function reverseCharges(
   const { rows } = await database.query({
     name: "reverse_charges",
     // The statement's snapshot has the charges, but not the reversals that the function inserts.
-    text: `select r.organization_id, r.reversed as request_ids, r.balance_mils, r.version, (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
-                        where l.request_id = any(r.reversed) and l.kind = 'charge') as mils
+    text: `select r.organization_id, r.reversed as request_ids, r.balance_mils, r.version,
+             (select coalesce(-sum(l.amount_mils), 0)::bigint from ledger_entries l
+              where l.request_id = any(r.reversed) and l.kind = 'charge') as mils
            from reverse_charges((select $1::text[] ${waitingBriefly}), $2, $3) r`,
     values: [charges.map((charge) => charge.organizationId), charges.map((charge) => charge.requestId), reason],
   });

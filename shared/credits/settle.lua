@@ -1,8 +1,8 @@
 -- Ends holds of one organization and stores the balance that Postgres returned. Running it late, twice or in another order
 -- is safe: a hold is dropped once, and an older balance never replaces a newer one.
 -- KEYS: balance, holds, index of all organizations' open holds (see open-holds.ts), limited tokens, organizations with open
---   holds, suspect copies (see ledger-gaps.ts), then what searches name by its place: the record of an Idempotency-Key; or a flight, followed by levels of the
---   organization and of the token in turn.
+--   holds, suspect copies (see ledger-gaps.ts), then what searches name by its place: the record of an Idempotency-Key; or a
+--   flight, followed by levels of the organization and of the token in turn.
 -- ARGV: 1 balance, 2 version, 3 ms that the end of a record is kept for waiting repeats, 4 what was spent by this version (see
 --   limits.lua; '' if the organization has no limits), 5 the number of limited tokens, 6 the id of the entry that made the version
 --   ('' if unknown), 7, 8 and 9 the version and the balance to which these searches added their entries, and an id that can

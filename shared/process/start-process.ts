@@ -36,7 +36,7 @@ export async function startProcess(options: {
   const context = { ...untraced, tracing: await openTracing(untraced, options.name) };
   const { shutdown, redis, clock, database } = context;
   shutdown.onSignals(log);
-  if (readRedisAddress(context.config.REDIS_URL)?.password === undefined)
+  if (readRedisAddress(config.REDIS_URL)?.password === undefined)
     log.warn("REDIS_URL has no password. Give Redis the users of deploy/redis: docs/operating/datastores.md");
   try {
     const opened = await startOpsServer(context, options.opsPort(config));

@@ -257,7 +257,10 @@ test("the engine's settings need neither Postgres nor Redis, and other settings 
   expect(rest).toMatchObject(engine);
   expect(engine).toMatchObject({ SERP_PROVIDERS: ["sandbox"], SERPER_API_KEY: "key" });
   expect(() => readEngineConfig({ SERPER_BASE_URL: "x" })).toThrow(ConfigError);
-  const behindPath = readEngineConfig({ SERP_PROVIDERS: "serper", SERPER_BASE_URL: " https://proxy.example/serper// " });
+  const behindPath = readEngineConfig({
+    SERP_PROVIDERS: "serper",
+    SERPER_BASE_URL: " https://proxy.example/serper// ",
+  });
   expect(behindPath.SERPER_BASE_URL).toBe("https://proxy.example/serper");
 });
 

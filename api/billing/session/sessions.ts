@@ -178,9 +178,9 @@ export interface SignedIn {
 }
 
 /**
- * Reads the session of a request and its caller, or `unauthenticated` if the browser is not signed in, or not for this page. Closes a
- * session whose token is no longer valid or opens no page; with `idle` presence only at the next page view, which needs the cookie to say that the
- * session has ended.
+ * Reads the session of a request and its caller, or `unauthenticated` if the browser is not signed in, or not for this page. Closes
+ * a session whose token is no longer valid or opens no page; with `idle` presence only at the next page view, which needs the
+ * cookie to say that the session has ended.
  */
 export async function readSignedIn(
   sessions: Sessions,

@@ -21,8 +21,8 @@ import type { PageSender } from "../../pages/page-sender.ts";
 import { readForm } from "../../pages/form.ts";
 
 /**
- * POST /billing/sign-in: exchanges a token, or a code that the page's script found in the address, for a session. All invalid tokens get the same answer; a valid one without the scopes
- * `billing` and `search` gets another.
+ * POST /billing/sign-in: exchanges a token, or a code that the page's script found in the address, for a session. All invalid
+ * tokens get the same answer; a valid one without the scopes `billing` and `search` gets another.
  */
 export function handleSignIn(parts: {
   sessions: Sessions;

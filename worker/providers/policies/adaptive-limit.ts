@@ -10,6 +10,16 @@ const fallTo = 2 / 3;
 const answersPerExcuse = 20;
 const excusesMax = 10;
 
+/** The slots that a limit is of. */
+interface Slots {
+  /** Whether as many calls run as the limit allows. */
+  isUsedUp: () => boolean;
+  /** How many calls wait for a slot. */
+  callsWaiting: () => number;
+  /** Gets each new limit. */
+  changed: (calls: number) => void;
+}
+
 /**
  * Discovers how many concurrent calls a provider accepts, by additive increase and multiplicative decrease (AIMD) after a
  * doubling start. The limit belongs to one provider in this process.
@@ -32,9 +42,7 @@ const excusesMax = 10;
  * A limit that is not reached does not rise: nothing shows that the provider would accept more.
  */
 export class AdaptiveLimit {
-  readonly #changed: (calls: number) => void;
-  readonly #isUsedUp: () => boolean;
-  readonly #callsWaiting: () => number;
+  readonly #slots: Slots;
   #calls = callsAtStart;
   #isDoubling = true;
   /** The most calls at once, when one began that was answered since the last decrease; before any, the limit of the start. */
@@ -50,15 +58,8 @@ export class AdaptiveLimit {
   /** Whether a call had to wait since the rise was scheduled. */
   #hasWaited = false;
 
-  /**
-   * @param options.isUsedUp whether as many calls run as the limit allows.
-   * @param options.callsWaiting how many calls wait for a slot.
-   * @param options.changed gets each new limit.
-   */
-  constructor(options: { isUsedUp: () => boolean; callsWaiting: () => number; changed: (calls: number) => void }) {
-    this.#isUsedUp = options.isUsedUp;
-    this.#callsWaiting = options.callsWaiting;
-    this.#changed = options.changed;
+  constructor(slots: Slots) {
+    this.#slots = slots;
   }
 
   /** The calls that may run at once. */
@@ -70,7 +71,7 @@ export class AdaptiveLimit {
   usedUp(): void {
     if (this.#calls >= callsMax) return;
     this.#rise ??= setTimeout(() => {
-      const isShort = this.#hasWaited || this.#isUsedUp();
+      const isShort = this.#hasWaited || this.#slots.isUsedUp();
       this.#forgetRise();
       if (isShort) this.#set(this.#isDoubling ? this.#calls * 2 : this.#calls + 1);
     }, stepMs).unref();
@@ -88,7 +89,7 @@ export class AdaptiveLimit {
     if (!this.#isDoubling || !isKnown || this.#calls >= callsMax) return;
     this.#quickRise ??= setTimeout(() => {
       this.#quickRise = undefined;
-      if (this.#callsWaiting() === 0) return;
+      if (this.#slots.callsWaiting() === 0) return;
       this.#forgetRise();
       this.#set(this.#calls * 2);
       this.#riseQuickly();
@@ -119,7 +120,7 @@ export class AdaptiveLimit {
       this.#othersAnswered = Math.min(this.#othersAnswered + 1, excusesMax * answersPerExcuse);
     if (calls <= this.#answered) return;
     this.#answered = calls;
-    if (this.#callsWaiting() > 0) this.#riseQuickly();
+    if (this.#slots.callsWaiting() > 0) this.#riseQuickly();
   }
 
   /** Whether calls of this organization alone fail. Takes an answered call of the others then. */
@@ -150,7 +151,7 @@ export class AdaptiveLimit {
 
   #set(calls: number): void {
     this.#calls = Math.min(Math.max(calls, callsMin), callsMax);
-    this.#changed(this.#calls);
+    this.#slots.changed(this.#calls);
   }
 }
 
