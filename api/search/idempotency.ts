@@ -80,6 +80,11 @@ function measured<Found>({ keyLookups }: Metrics, of: string, read: (batch: Owne
   };
 }
 
+/** Until when (`performance.now()`) the repeat that has the most time waits. */
+interface Latest {
+  untilMs: number;
+}
+
 /**
  * Repeats that wait for the first request under their Idempotency-Key. The key's record in Redis has one of these states:
  *
@@ -93,26 +98,31 @@ function measured<Found>({ keyLookups }: Metrics, of: string, read: (batch: Owne
  */
 export class IdempotencyWaiters {
   readonly #redis: Redis;
-  readonly #polls = new Map<string, Promise<IdempotencyState>>();
+  readonly #polls = new Map<string, { latest: Latest; ended: Promise<IdempotencyState> }>();
 
   constructor(redis: Redis) {
     this.#redis = redis;
   }
 
   /**
-   * Waits until the key's first request has left `running`, or `untilMs` (`performance.now()`) has passed.
+   * Waits until the key's first request has left `running`, or `untilMs` (`performance.now()`) has passed. If another repeat of the
+   * key has more time, it waits as long as that one.
    * @throws if Redis stays unreachable.
    */
   ended(organizationId: string, keyHash: string, untilMs: number): Promise<IdempotencyState> {
     const name = `${organizationId} ${keyHash}`;
     const running = this.#polls.get(name);
-    if (running) return running;
-    const poll = this.#poll(organizationId, keyHash, untilMs).finally(() => this.#polls.delete(name));
-    this.#polls.set(name, poll);
-    return poll;
+    if (running) {
+      running.latest.untilMs = Math.max(running.latest.untilMs, untilMs);
+      return running.ended;
+    }
+    const latest = { untilMs };
+    const ended = this.#poll(organizationId, keyHash, latest).finally(() => this.#polls.delete(name));
+    this.#polls.set(name, { latest, ended });
+    return ended;
   }
 
-  async #poll(organizationId: string, keyHash: string, untilMs: number): Promise<IdempotencyState> {
+  async #poll(organizationId: string, keyHash: string, latest: Latest): Promise<IdempotencyState> {
     let pauseMs = firstPollMs;
     let failures = 0;
     for (;;) {
@@ -120,7 +130,7 @@ export class IdempotencyWaiters {
       pauseMs = Math.min(pauseMs * 1.5, protocolTimes.idempotencyPollMaxMs);
       try {
         const state = await readIdempotencyState(this.#redis, organizationId, keyHash);
-        if (state.outcome !== "running" || performance.now() > untilMs) return state;
+        if (state.outcome !== "running" || performance.now() > latest.untilMs) return state;
       } catch (error) {
         failures += 1;
         if (failures > pollFailuresMax) throw error;
