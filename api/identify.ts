@@ -90,7 +90,7 @@ export interface SentToken {
  * @throws {CallerError} `unauthenticated`, the same for every reason; `unavailable` if Postgres does not answer, or if too
  * many tokens wait that this process has not seen lately.
  */
-export type Authenticate = (request: IncomingMessage, sent?: SentToken) => Promise<Caller>;
+type Authenticate = (request: IncomingMessage, sent?: SentToken) => Promise<Caller>;
 
 /** Finds a caller by the hash of a token, in hexadecimal. @throws the same as {@link Authenticate}. */
 export type FindByTokenHash = (tokenHash: string) => Promise<Caller>;

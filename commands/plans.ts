@@ -182,7 +182,7 @@ interface Margins {
   unknownCost: ProviderName[];
 }
 
-export interface Loss {
+interface Loss {
   provider: ProviderName;
   /** The smallest and the largest depth of the searches that cost more than they are sold for. */
   fromDepth: number;

@@ -10,7 +10,7 @@ import type { ClaimedPayment } from "./payments.ts";
 /** After each failed payment the next one waits longer. After the fourth failure in a row the payer has to act. */
 
 const pausesSeconds = [3_600, 6 * 3_600, 24 * 3_600];
-export const failuresMax = pausesSeconds.length + 1;
+const failuresMax = pausesSeconds.length + 1;
 
 const actor: Actor = { kind: "service", name: "auto-topups" };
 

@@ -14,7 +14,7 @@ export const count = (value: number) => grouped.format(value);
 /** `1,234 results`, `1 result`. */
 export const plural = (value: number, one: string, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 
-export const mils = (value: number) => plural(value, "mil");
+const mils = (value: number) => plural(value, "mil");
 
 /** `$12.500`, `$0.005`: always with three decimals, the last of which is a mil, so that columns line up and nothing looks cut off. */
 export function dollars(valueMils: number): string {

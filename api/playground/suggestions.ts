@@ -41,7 +41,7 @@ export function handleSuggestions({ sessions, window }: { sessions: Sessions; wi
 let places: Promise<Buffer> | undefined;
 
 /** Countries first, then cities, the largest first. A city has its state or its country: `Austin, Texas, United States`. */
-export async function suggestLocations(text: string): Promise<Suggestion[]> {
+async function suggestLocations(text: string): Promise<Suggestion[]> {
   const folded = foldLocationPart(text);
   if (folded === "") return [];
   places ??= readPlaces().catch((error: unknown) => {

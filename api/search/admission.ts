@@ -209,7 +209,7 @@ export class AdmissionControl {
  * Checks that the plan of the caller includes the search. Nothing is held or counted yet.
  * @throws {CallerError} `plan_required` with what would help.
  */
-export function requirePlan({ caller, query }: SearchRequest): void {
+function requirePlan({ caller, query }: SearchRequest): void {
   const { code: plan, maxDepth } = caller.plan;
   if (caller.suspended)
     throw new CallerError("plan_required", { plan, action: "contact_operator", reason: "suspended" });

@@ -20,7 +20,7 @@ const retryAfterMinMs = 1_000;
 const retryAfterMaxMs = 30_000;
 
 /** No search is admitted for an organization with so many open ones. `error` is what its caller gets. */
-export interface Refusal {
+interface Refusal {
   openMax: number;
   error: CallerError;
 }

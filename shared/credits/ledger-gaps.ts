@@ -52,7 +52,7 @@ const gapRow = rowOf({
   seenAt: z.date(),
 });
 /** Entries that Postgres lost of one organization. */
-export type LedgerGap = z.infer<typeof gapRow>;
+type LedgerGap = z.infer<typeof gapRow>;
 
 interface Suspect extends Omit<LedgerGap, "mils" | "seenAt"> {
   entryId: string;

@@ -11,7 +11,7 @@ import { natural, optional, readUpTo } from "../schema.ts";
 import { truncate } from "../errors/truncate.ts";
 
 /** The search engines. Any other name is answered with `not_implemented`. */
-export const engines = ["google"];
+const engines = ["google"];
 
 export const keywordCharactersMax = 700;
 export const locationCharactersMax = 255;

@@ -130,7 +130,7 @@ interface TokenList {
   hasDoors: boolean;
 }
 
-function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false = false): Html {
+function tokenListPage(list: TokenList, sent: SentForm, notice: Html | false): Html {
   const { tokens, use } = list;
   const valid = tokens.filter(({ isValid }) => isValid);
   const ended = tokens.filter(({ isValid }) => !isValid);
