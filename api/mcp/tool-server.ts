@@ -16,7 +16,7 @@ import { type ReadUsage, serializeUsage, toUsageError } from "../read-usage.ts";
 import { errorHint } from "./error-hint.ts";
 import type { McpRequest } from "./mcp-request.ts";
 import { runSearch, type SearchParts } from "../v1/search.ts";
-import { isToolName, listTools, toolNames } from "./tools.ts";
+import { isToolName, listTools, readArguments, toolNames } from "./tools.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import { AnswerCopies } from "./answer-copies.ts";
 
@@ -55,7 +55,8 @@ export function createToolServer(parts: ToolParts, mcpRequest: McpRequest): Serv
     if (!isToolName(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "There is no such tool.");
     scope.logFields.tool = name;
     const tool = toolNames[name];
-    const { outcome, result } = await callTool(parts, mcpRequest, tool, params.arguments ?? {}, serverContext);
+    const args = readArguments(params.arguments ?? {});
+    const { outcome, result } = await callTool(parts, mcpRequest, tool, args, serverContext);
     parts.metrics.mcpCalls.inc({ tool, outcome });
     return result;
   });

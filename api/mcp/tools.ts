@@ -89,6 +89,35 @@ const describePrice = ({ priceMils, pricePerPageMils }: Plan) =>
     ? `${priceMils} mils (1000 mils are 1 USD) at any depth`
     : `${pricePerPageMils} mils (1000 mils are 1 USD) for every ${organicPerPage} results that \`depth\` asks for, rounded up`;
 
+const typedSchema = z.looseObject({ type: z.string() });
+
+/** The type of each argument of the search tool, as its schema says. */
+const argumentTypes = new Map(
+  Object.entries(search.inputSchema.properties ?? {}).map(([name, schema]) => [name, typedSchema.parse(schema).type]),
+);
+
+/** What models and clients send for an argument that they do not use. */
+const isUnused = (value: unknown) => value === null || value === "" || (Array.isArray(value) && value.length === 0);
+
+/**
+ * The arguments of a call as they are meant. Models fill in what they do not use, and clients turn numbers and lists into text, and
+ * a keyword of digits into a number. Some models and clients cannot do otherwise, so an error would not help them.
+ */
+export function readArguments(sent: Record<string, unknown>): Record<string, unknown> {
+  const read = Object.entries(sent).map(([name, value]) => [name, asType(argumentTypes.get(name), value)]);
+  return Object.fromEntries(read.filter(([, value]) => !isUnused(value)));
+}
+
+function asType(type: string | undefined, value: unknown): unknown {
+  if (type === "string") return Number.isSafeInteger(value) ? String(value) : value;
+  if (type === undefined || typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
 /**
  * The JSON Schema (2020-12) of what the schema of REST accepts (`input`) or produces (`output`), without `$schema`: MCP uses this
  * dialect by default. The protocol requires an object at the root, even of a union.

@@ -192,7 +192,7 @@ const requestFields = z.strictObject({
   }),
 });
 
-/** The body of POST /v1/serp/search and the arguments of the tool `serp.search`. Nothing is coerced. */
+/** The body of POST /v1/serp/search and the arguments of the tool `serp.search`, once those were read. Nothing is coerced. */
 export const searchRequestBody = requestFields.check((context) => {
   const { types: wanted, format: shape } = context.value;
   if (wanted === undefined || shape !== "compact") return;

@@ -78,6 +78,33 @@ describe.each(revisionNames)("an agent that speaks %s", (revision) => {
     expect(refused).toMatchObject({ isError: true, body: { error: { details: { issues: [{ path: "types" }] } } } });
   });
 
+  test("is understood although its model fills in what it does not use, and its client changes types", async () => {
+    const unused = { location: null, language: "", targetDomain: null, format: "", include: [], maxAgeSeconds: "null" };
+    const sent = { keyword: 1984, engine: null, depth: "20", types: '["video"]', ...unused };
+    const { body } = await agent.call("serp_search", sent);
+    expect(body).toMatchObject({ creditsCharged: 5, query: { keyword: "1984", location: "United States", depth: 20 } });
+    expect(Object.keys(body.query)).not.toContain("targetDomain");
+    expect(body.query.types).toEqual(["video"]);
+    expect(await agent.call("usage_get", { plan: null })).toMatchObject({ isError: false });
+  });
+
+  const unreadable = [
+    { field: "keyword", values: [null, "", 1.5, ["a"]] },
+    { field: "depth", values: ["ten", "20 results", "1.5", true] },
+    { field: "types", values: ["video", "[", "[".repeat(7_000) + "]".repeat(7_000), { video: true }] },
+    { field: "format", values: ["short", 1] },
+  ];
+
+  test.each(unreadable)("is not charged for a $field that has no one meaning", async ({ field, values }) => {
+    for (const value of values) {
+      const { body } = await agent.call("serp_search", { keyword: "a", [field]: value });
+      expect(body.error).toMatchObject({
+        code: "bad_request",
+        details: { issues: [{ path: expect.stringContaining(field) }] },
+      });
+    }
+  });
+
   test("counts in the rate window like REST, and only for tool calls", async () => {
     const { rateTokensTaken } = await organizationState(service, organization);
     await agent.client.listTools();
