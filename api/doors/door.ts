@@ -3,7 +3,7 @@ import { organicPerPage } from "../../shared/query/depth.ts";
 import { countryCodeByName, countryName } from "../../shared/query/countries.ts";
 import { readLanguage } from "../../shared/query/languages.ts";
 import { readLocation } from "../../shared/query/locations.ts";
-import { usState } from "../../shared/query/subdivisions.ts";
+import { subdivisionByCode, usState } from "../../shared/query/subdivisions.ts";
 import { foldName } from "../../shared/gazetteer/fold-name.ts";
 import {
   hasAtMost,
@@ -216,7 +216,10 @@ export function localeOf(locale: string | undefined): { language?: string; locat
   return { language, ...(location !== undefined && { location }) };
 }
 
-/** A location as a client sends it, completed by its field for the country if it names none. In the United States, Georgia is the state. */
+/**
+ * A location as a client sends it, completed by its field for the country if it names none. A code alone is that of a region in this
+ * country, if it has one. In the United States, Georgia is the state.
+ */
 export function locationIn(location: string | undefined, country: string | undefined): string | undefined {
   if (location === undefined || country === undefined) return location ?? country;
   const tooLong = [location, country].find((text) => text.length > locationCharactersMax);
@@ -224,7 +227,12 @@ export function locationIn(location: string | undefined, country: string | undef
   const code = countryCodeByName(country);
   const state = code === "US" ? usState(foldName(location)) : undefined;
   if (state) return `${state.name}, ${country}`;
-  if (!("problem" in readLocation(location))) return location;
+  const read = readLocation(location);
+  if ("countryCode" in read && read.countryCode === code) return location;
+  const region = code && subdivisionByCode(code, foldName(location));
+  if (region !== undefined) return region;
+  const namesCountry = location.includes(",") || countryCodeByName(location) !== undefined;
+  if (namesCountry && !("problem" in read)) return location;
   // After a place, `CA` may be California.
   const name = code && usState(foldName(country)) ? countryName(code) : country;
   return `${location}, ${name}`;

@@ -39,6 +39,10 @@ export function subdivisionsByCode(text: string): string[] {
   return [...(byCode.get(text) ?? byCode.get(removeSpaces(text)) ?? new Map<string, string>()).values()];
 }
 
+/** The subdivision of a country with a folded ISO 3166-2 code: `AU`, `wa` → `Western Australia, Australia`. */
+export const subdivisionByCode = (countryCode: string, code: string): string | undefined =>
+  loadSubdivisions().byCode.get(`${countryCode.toLowerCase()} ${code}`)?.get(countryCode);
+
 /** Folded and displayed names of the subdivisions that begin with the same letter as a folded text. */
 export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, string> {
   return loadSubdivisions().byInitial.get(text.charAt(0)) ?? new Map();

@@ -81,6 +81,12 @@ test.each([
   { location: "CA", country: "us", expected: "California, us" },
   { location: "Georgia", country: "ge", expected: "Georgia" },
   { location: "Mexico", country: "us", expected: "Mexico" },
+  { location: "Guadeloupe", country: "fr", expected: "Guadeloupe" },
+  { location: "WA", country: "au", expected: "Western Australia, Australia" },
+  { location: "SC", country: "Brazil", expected: "Santa Catarina, Brazil" },
+  { location: "CA", country: "ca", expected: "CA" },
+  { location: "TX", country: "mx", expected: "TX, mx" },
+  { location: "Austin, TX", country: "mx", expected: "Austin, TX" },
   { location: undefined, country: "uk", expected: "uk" },
   { location: "London", country: undefined, expected: "London" },
 ])("$location with the country $country is $expected", ({ location, country, expected }) => {
