@@ -88,16 +88,23 @@ export function pageOf(number: number, size: number = organicPerPage): Part {
 
 const wholePages = (count: number) => Math.ceil(count / organicPerPage) * organicPerPage;
 
-export const wholeNumberUpTo = (max: number) => {
+/** A whole number, or else the usual one. Forms and templates send it as text, or nothing. */
+export const wholeNumberUpTo = (max: number, usual: number) => {
   const expected = `Expected a whole number from 1 to ${max}.`;
-  return z.int(expected).min(1, expected).max(max, expected);
+  return z.preprocess(
+    (sent) => (typeof sent === "string" && /^\d{0,9}$/.test(sent) ? Number(sent || usual) : sent),
+    z
+      .int(expected)
+      .min(1, expected)
+      .max(max, expected)
+      .nullish()
+      .transform((number) => number ?? usual),
+  );
 };
 
 /** How many results a client wants; by default as many as the other service gives. */
 export const countUpTo = (max: number, usual: number) =>
-  wholeNumberUpTo(max)
-    .nullish()
-    .transform((count): Part => pageOf(1, count ?? usual));
+  wholeNumberUpTo(max, usual).transform((count): Part => pageOf(1, count));
 
 /** A field whose wish cannot be granted: it may only be absent, or say that it wants nothing. */
 export const notGiven = (what: string, isNothing: (value: unknown) => boolean = (value) => !value) =>
@@ -108,12 +115,18 @@ export const notGiven = (what: string, isNothing: (value: unknown) => boolean = 
 
 const domainsMax = 300;
 
-/** Domains, as clients list them. One may have a minus before it. */
+/** A domain that may have been copied from a browser: `https://example.com/`. */
+const withoutScheme = (text: string) => text.trim().replace(/^(-?)https?:\/\/(.*?)\/?$/i, "$1$2");
+
+/** Domains, as clients list them. One may have a minus before it, and a path behind it. */
 export const domainList = readUpTo(
   domainsMax,
   z
     .array(
-      z.string("Expected a domain.").regex(/^-?[^\s()":-][^\s()":]{0,252}$/, "Expected a domain."),
+      z
+        .string("Expected a domain.")
+        .overwrite(withoutScheme)
+        .regex(/^-?[^\s()":-][^\s()":]{0,252}$/, "Expected a domain."),
       "Expected a list of domains.",
     )
     // Not `max`, which would also count the characters of a text.

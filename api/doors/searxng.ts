@@ -16,11 +16,11 @@ import {
   publishedWithin,
   requiredKeyword,
   spanOf,
+  wholeNumberUpTo,
   withOperators,
 } from "./door.ts";
 
 const pageMax = 10;
-const pageExpected = `Expected a page from 1 to ${pageMax}.`;
 
 /** What clients offer their users to choose from. SearXNG also names its source here, which this is not. */
 const config = () => ({
@@ -55,13 +55,10 @@ export const searxng: Door = {
       language: optionalText,
       // Programs in Python write `None` for none.
       time_range: z.preprocess((sent) => (sent === "None" ? "" : sent), spanOf("day", "week", "month", "year")),
-      pageno: z
-        .string(pageExpected)
-        .regex(/^([1-9]|10)$/, pageExpected)
-        .optional(),
+      pageno: wholeNumberUpTo(pageMax, 1),
     })
-    .transform(({ q, language, time_range, pageno = "1" }, context) => {
-      const part = pageOf(Number(pageno));
+    .transform(({ q, language, time_range, pageno }, context) => {
+      const part = pageOf(pageno);
       const keyword = withOperators(context, q, { time_range: publishedWithin([time_range], undefined) });
       return {
         search: { keyword, depth: part.depth, ...localeOf(language) },

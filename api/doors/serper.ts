@@ -20,12 +20,6 @@ import {
   withOperators,
 } from "./door.ts";
 
-/** Models fill in `null` for what they do not want to say. */
-const wholeNumberOr = (usual: number) =>
-  wholeNumberUpTo(depthMax)
-    .nullish()
-    .transform((sent) => sent ?? usual);
-
 /** Serper: POST `/search`. */
 export const serper: Door = {
   paths: { "/search": ["POST"] },
@@ -36,8 +30,8 @@ export const serper: Door = {
       gl: optionalText,
       hl: optionalText,
       location: optionalText,
-      num: wholeNumberOr(10),
-      page: wholeNumberOr(1),
+      num: wholeNumberUpTo(depthMax, 10),
+      page: wholeNumberUpTo(depthMax, 1),
       tbs: publishedWithinTbs,
       type: notGiven("news, images or other types", (type) => !type || type === "search"),
     })

@@ -205,6 +205,40 @@ test.each(unreadable)("a range of time that is not readable is refused: $sent", 
   expect(error?.issues).toMatchObject([{ path: Object.keys(sent), message: expected }]);
 });
 
+/** What each door searches for if a client limits the results to these domains. */
+const limited: { name: string; door: Door; sent: (domains: string[]) => object }[] = [
+  { name: "Tavily", door: tavily, sent: (include_domains) => ({ include_domains }) },
+  { name: "Perplexity", door: perplexity, sent: (search_domain_filter) => ({ search_domain_filter }) },
+  { name: "Firecrawl", door: firecrawl, sent: (includeDomains) => ({ includeDomains }) },
+];
+
+test.each(limited)("the door of $name takes domains as they are copied from a browser", ({ door, sent }) => {
+  const searched = (...domains: string[]) => door.fields.safeParse({ query: "a", ...sent(domains) });
+  const both = searched("https://b.example/", " HTTP://www.c.example/in ").data?.search.keyword;
+  expect(both).toBe("a (site:b.example OR site:www.c.example/in)");
+  for (const wrong of ["https://", "https://b.example:8080/", "ftp://b.example"])
+    expect(searched(wrong).error?.issues).toMatchObject([{ message: "Expected a domain." }]);
+});
+
+const counted: { name: string; door: Door; field: string; depth: number }[] = [
+  { name: "SearXNG", door: searxng, field: "pageno", depth: 20 },
+  { name: "Tavily", door: tavily, field: "max_results", depth: 10 },
+  { name: "Open WebUI", door: openwebui, field: "count", depth: 10 },
+  { name: "Perplexity", door: perplexity, field: "max_results", depth: 10 },
+  { name: "Firecrawl", door: firecrawl, field: "limit", depth: 10 },
+  { name: "Serper", door: serper, field: "page", depth: 20 },
+  { name: "Serper", door: serper, field: "num", depth: 10 },
+];
+
+test.each(counted)("the door of $name reads `$field` as a number or as text", ({ door, field, depth }) => {
+  const searched = (value: unknown) =>
+    door.fields.safeParse({ q: "a", query: "a", format: "json", ...(value !== undefined && { [field]: value }) });
+  for (const two of [2, "2"]) expect(searched(two).data?.search.depth).toBe(depth);
+  for (const none of [undefined, null, ""]) expect(searched(none).data?.search.depth).toBe(10);
+  for (const wrong of ["two", "0", "1.5", "1e1", " 2", -1, true])
+    expect(searched(wrong).error?.issues).toMatchObject([{ path: [field] }]);
+});
+
 test("Firecrawl's door returns ten results to a client that sends no `limit`", () => {
   const fetched = Array.from({ length: 20 }, (_, place) => ({ type: "organic", title: `${place}`, url: "" }));
   const { write } = firecrawl.fields.parse({ query: "a" });
@@ -216,7 +250,8 @@ test("Firecrawl's door returns ten results to a client that sends no `limit`", (
 test("Perplexity's door takes a domain with a minus for an unwanted one, and refuses a minus without a domain", () => {
   const read = (...domains: unknown[]) =>
     perplexity.fields.safeParse({ query: "a", search_domain_filter: ["b.example", ...domains] });
-  expect(read("-c.example").data?.search.keyword).toBe("a site:b.example -site:c.example");
+  for (const unwanted of ["-c.example", "-https://c.example/"])
+    expect(read(unwanted).data?.search.keyword).toBe("a site:b.example -site:c.example");
   const issue = { path: ["search_domain_filter", 1], message: "Expected a domain." };
   for (const wrong of ["-", "--", "", null]) expect(read(wrong).error?.issues).toMatchObject([issue]);
 });

@@ -122,7 +122,11 @@ const wrong = [
     says: "`q`: Expected at least one visible character.",
   },
   { name: "another format", fields: { q: "a", format: "html" }, says: "`format`: Expected json" },
-  { name: "a page that is too far", fields: { q: "a", pageno: "11" }, says: "`pageno`: Expected a page from 1 to 10." },
+  {
+    name: "a page that is too far",
+    fields: { q: "a", pageno: "11" },
+    says: "`pageno`: Expected a whole number from 1 to 10.",
+  },
   { name: "an unknown language", fields: { q: "a", language: "klingonese" }, says: "`language`:" },
 ];
 
