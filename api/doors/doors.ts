@@ -94,7 +94,9 @@ function serveDoors(parts: DoorParts) {
     if (disconnected.aborted) throw new CallerDisconnected();
     const asked = { caller, query, idempotencyKey, disconnected };
     const patienceMs = parts.config.COMPAT_PATIENCE_MS[name] ?? Number.POSITIVE_INFINITY;
-    const answered = await runWithin(patienceMs, parts, scope, asked);
+    const answered = await runWithin(patienceMs, parts, scope, asked).catch((error: unknown) => {
+      throw inClientsWords(error, door, order);
+    });
 
     const page: SearchResponseBody = JSON.parse(answered.answer.body.toString());
     const durationMs = performance.now() - scope.receivedAtMs;
@@ -164,16 +166,24 @@ function readOrder(
   try {
     return { order, query: readQuery(Object.fromEntries(given)) };
   } catch (error) {
-    if (!(error instanceof CallerError)) throw error;
-    const clientNames = new Map(
-      Object.entries({ ...names, ...(order.locationName !== undefined && { location: order.locationName }) }),
-    );
-    const issues = issuesIn(error.details).map(({ path, message }) => ({
-      path: clientNames.get(path) ?? path,
-      message,
-    }));
-    throw new CallerError(error.code, { ...error.details, ...(issues.length > 0 && { issues }) });
+    throw inClientsWords(error, { names }, order);
   }
+}
+
+/** The error of a search, with the clients' names of the fields. */
+function inClientsWords(error: unknown, { names }: Pick<Door, "names">, { locationName }: Order): unknown {
+  if (!(error instanceof CallerError)) return error;
+  const clientNames = new Map(
+    Object.entries({ ...names, ...(locationName !== undefined && { location: locationName }) }),
+  );
+  const nameOf = (field: string) => clientNames.get(field) ?? field;
+  const { field } = error.details;
+  const issues = issuesIn(error.details).map(({ path, message }) => ({ path: nameOf(path), message }));
+  return new CallerError(error.code, {
+    ...error.details,
+    ...(issues.length > 0 && { issues }),
+    ...(typeof field === "string" && { field: nameOf(field) }),
+  });
 }
 
 /**

@@ -30,10 +30,10 @@ const texts = {
     unsupported: "No search provider of this service supports the `{field}` of this query. Change or omit that field.",
     refused_by_provider: "A search provider rejects the `{field}` of this query. Change that field.",
     location_unknown: [
-      "The place in `location` is not known in its country. Did you mean {candidates}?",
-      "The place in `location` is not known in its country. Check its spelling, or search from the country alone.",
+      "The place in `{field}` is not known in its country. Did you mean {candidates}?",
+      "The place in `{field}` is not known in its country. Check its spelling, or search from the country alone.",
     ],
-    location_ambiguous: "Several places have the name in `location`. Expected {candidates}.",
+    location_ambiguous: "Several places have the name in `{field}`. Expected {candidates}.",
   },
   unauthenticated: {
     scope: "The token is valid, but lacks the scope `{scope}` that this operation needs. Use a token that has it.",

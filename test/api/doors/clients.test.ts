@@ -135,7 +135,7 @@ test("every client shows its user that its patience has ended", async () => {
   );
 });
 
-const wrong = [
+const wrong: { door: string; body: unknown; says: string; code?: string }[] = [
   {
     door: "tavily/search",
     body: { query: "a", include_raw_content: true },
@@ -166,6 +166,19 @@ const wrong = [
   { door: "serper/search", body: { q: "a", gl: "nowhere" }, says: "`gl`:" },
   { door: "serper/search", body: { q: "a", gl: "nowhere", location: "nowhere" }, says: "`location`:" },
   { door: "serper/search", body: [{ q: "a" }], says: "Expected a JSON object as the body." },
+  // The worker refuses these.
+  {
+    door: "tavily/search",
+    body: { query: "a", country: "Nowhere, Germany" },
+    says: "The place in `country` is not known",
+    code: "query_rejected",
+  },
+  {
+    door: "serper/search",
+    body: { q: "a", gl: "de", location: "Nowhere" },
+    says: "The place in `location` is not known",
+    code: "query_rejected",
+  },
 ];
 
 test.each([
@@ -183,10 +196,10 @@ test.each([
 
 test.each(wrong)(
   "$door refuses $body in the client's words, before anything is charged",
-  async ({ door, body, says }) => {
+  async ({ door, body, says, code = "bad_request" }) => {
     const { organizationId, token } = await service.organization();
     await expect(post(door, bearer(token), body)).rejects.toThrow(says);
-    await expect(post(door, bearer(token), body)).rejects.toThrow("bad_request");
+    await expect(post(door, bearer(token), body)).rejects.toThrow(code);
     expect(await service.holdsOf(organizationId)).toMatchObject({ open: 0 });
   },
 );
