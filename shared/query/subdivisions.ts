@@ -2,7 +2,7 @@ import { createRequire } from "node:module";
 import type cldr from "cldr-subdivisions-full/subdivisions/en/en.json";
 import type * as iso3166 from "iso-3166/2.js";
 import { countryName, gdpUsd } from "./countries.ts";
-import { foldName, removeSpaces } from "../gazetteer/fold-name.ts";
+import { foldLocationPart, foldName, removeSpaces } from "../gazetteer/fold-name.ts";
 import { cachedTables } from "../gazetteer/table-cache.ts";
 
 /** States, provinces and other subdivisions of countries, each with its country: `Texas, United States`. */
@@ -11,6 +11,8 @@ type Subdivisions = {
   byName: Map<string, Map<string, string>>;
   /** By folded code, `us tx` or `tx`; one subdivision per country. */
   byCode: Map<string, Map<string, string>>;
+  /** By the folded code of the country and the folded name in its own language, where English has another one: `de bayern`. */
+  byOwnName: Map<string, Map<string, string>>;
   /** By first letter: folded names and their subdivisions. */
   byInitial: Map<string, Map<string, string>>;
   /** By folded code, and by folded name without spaces. */
@@ -43,6 +45,13 @@ export function subdivisionsByCode(text: string): string[] {
 export const subdivisionByCode = (countryCode: string, code: string): string | undefined =>
   loadSubdivisions().byCode.get(`${countryCode.toLowerCase()} ${code}`)?.get(countryCode);
 
+/** The subdivisions of a country by a folded code, or a folded name in its own language: `DE`, `bayern` → `Bavaria, Germany`. */
+export function englishSubdivisions(countryCode: string, text: string): string[] {
+  const { byCode, byOwnName } = loadSubdivisions();
+  const key = `${countryCode.toLowerCase()} ${removeSpaces(text)}`;
+  return [byCode, byOwnName].flatMap((groups) => [...(groups.get(key)?.values() ?? [])]);
+}
+
 /** Folded and displayed names of the subdivisions that begin with the same letter as a folded text. */
 export function subdivisionNamesWithInitial(text: string): ReadonlyMap<string, string> {
   return loadSubdivisions().byInitial.get(text.charAt(0)) ?? new Map();
@@ -74,37 +83,40 @@ export function loadSubdivisions(): Subdivisions {
 function readSubdivisions(): Subdivisions {
   // `load` cannot know the types of what it loads.
   const { iso31662 } = load("iso-3166/2.js") as typeof iso3166;
-  const english = load("cldr-subdivisions-full/subdivisions/en/en.json") as typeof cldr;
+  const englishNames = load("cldr-subdivisions-full/subdivisions/en/en.json") as typeof cldr;
   const ownNames = new Map(iso31662.map(({ code, name }) => [code.replace("-", "").toLowerCase(), name]));
   const subdivisionIndex: Subdivisions = {
     byName: new Map(),
     byCode: new Map(),
+    byOwnName: new Map(),
     byInitial: new Map(),
     usStates: new Map(),
   };
-  const largestFirst = Object.entries(english.subdivisions.localeDisplayNames.subdivisions)
+  const largestFirst = Object.entries(englishNames.subdivisions.localeDisplayNames.subdivisions)
     .map(([id, name]) => ({ id, name: googleNames[id] ?? name, countryCode: id.slice(0, 2).toUpperCase() }))
     .map((subdivision) => ({ ...subdivision, usd: gdpUsd(subdivision.countryCode) }))
     .toSorted((a, b) => b.usd - a.usd);
   for (const { id, name, countryCode } of largestFirst) {
     const country = countryName(countryCode);
     if (country === undefined) continue;
+    const english = `${spellings(name)[0] ?? name}, ${country}`;
     for (const spelling of new Set([...new Set([name, ownNames.get(id) ?? name])].flatMap(spellings))) {
       const folded = foldName(spelling);
       const location = `${spelling}, ${country}`;
+      const ownKey = `${id.slice(0, 2)} ${removeSpaces(foldLocationPart(spelling))}`;
+      if (location !== english) add(subdivisionIndex.byOwnName, ownKey, english, english);
       add(subdivisionIndex.byName, removeSpaces(folded), countryCode, location);
       add(subdivisionIndex.byInitial, folded.charAt(0), folded, location);
     }
-    const location = `${spellings(name)[0] ?? name}, ${country}`;
     const code = id.slice(2);
-    add(subdivisionIndex.byCode, `${id.slice(0, 2)} ${code}`, countryCode, location);
+    add(subdivisionIndex.byCode, `${id.slice(0, 2)} ${code}`, countryCode, english);
     if (countryCode === "US") {
       for (const key of [code, removeSpaces(foldName(name))]) {
         subdivisionIndex.usStates.set(key, { code: code.toUpperCase(), name });
       }
     }
     // A number or a single letter is ambiguous without the country.
-    if (/^[a-z]{2,}$/.test(code)) add(subdivisionIndex.byCode, code, countryCode, location);
+    if (/^[a-z]{2,}$/.test(code)) add(subdivisionIndex.byCode, code, countryCode, english);
   }
   return subdivisionIndex;
 }

@@ -3,9 +3,9 @@ import { countryName } from "../../shared/query/countries.ts";
 import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
 import { type ListedLocation, withoutCountry } from "./listed-location.ts";
 import { findFirstParts, findNamesakes, type StoredLocation } from "./stored-lists.ts";
-import { foldLocationPart, removeSpaces } from "../../shared/gazetteer/fold-name.ts";
+import { foldLocationPart } from "../../shared/gazetteer/fold-name.ts";
 import { otherNamesOf } from "../../shared/gazetteer/gazetteer.ts";
-import { subdivisionsByCode } from "../../shared/query/subdivisions.ts";
+import { englishSubdivisions } from "../../shared/query/subdivisions.ts";
 import { closestNames } from "../../shared/errors/closest-names.ts";
 
 /**
@@ -65,14 +65,18 @@ function matchIn(
 
 /**
  * The rows that have the location by another name of it: `Köln` means `Cologne`. All cities of the country that have the typed
- * name count, so of two that the lists have, none is guessed.
+ * name count, so of two that the lists have, none is guessed. If no city has it, it may be a region: `Bayern`. That is no city of
+ * the region's name.
  */
 async function matchOtherNames({ database, providers }: Lists, typed: TypedLocation): Promise<Match[]> {
   const { countryCode } = typed;
   const [firstPart = "", ...regions] = typed.parts;
-  const firstParts = [...(await otherNamesOf(firstPart, countryCode))];
+  const ofCities = [...(await otherNamesOf(firstPart, countryCode))];
+  const firstParts = ofCities.length > 0 ? ofCities : englishRegions(firstPart, countryCode);
   if (firstParts.length === 0) return matchIn(providers, [], []);
-  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts });
+  const namesakes = (await findNamesakes(database, providers, { countryCode, firstParts })).filter(
+    ({ folded }) => ofCities.length > 0 || firstParts.includes(folded),
+  );
   const names = firstParts.map((name) => ({ ...typed, cityAndRegion: "", parts: [name, ...regions] }));
   return matchIn(providers, names, namesakes);
 }
@@ -125,7 +129,7 @@ export function matchLocation(typed: TypedLocation, rows: readonly Row[]): Row[]
   const sameName = rows.filter((row) => row.folded === folded);
   if (sameName.length > 0) return bySpelling(typed, sameName);
   const [first = "", ...regions] = typed.parts;
-  const accepted = regions.map((region) => new Set([region, ...regionOfCode(region, typed.countryCode)]));
+  const accepted = regions.map((region) => new Set([region, ...englishRegions(region, typed.countryCode)]));
   return rows.filter((row) => {
     const [name, ...within] = row.folded.split(",");
     return !row.isMarket && name === first && hasInOrder(within, accepted);
@@ -144,12 +148,12 @@ function hasInOrder(parts: readonly string[], accepted: readonly ReadonlySet<str
   return found === accepted.length;
 }
 
-/** The name of a region by its code in this country: `tx` or, from `T.X.`, `t x` in the United States → `texas`. */
-function regionOfCode(region: string, countryCode: string): string[] {
-  return subdivisionsByCode(`${countryCode.toLowerCase()} ${removeSpaces(region)}`).map((name) =>
-    foldLocationPart(name.slice(0, name.lastIndexOf(","))),
-  );
-}
+/**
+ * The English name of a region by its code in this country, or by its name in the country's language: `tx` or, from `T.X.`, `t x` →
+ * `texas`; `bayern` → `bavaria`.
+ */
+const englishRegions = (region: string, countryCode: string): string[] =>
+  englishSubdivisions(countryCode, region).map((name) => foldLocationPart(name.slice(0, name.lastIndexOf(","))));
 
 /**
  * The share of a worker's time that comparing names may take. A comparison with all names of a country takes up to 0.3 s,

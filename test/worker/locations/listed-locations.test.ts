@@ -56,6 +56,19 @@ test("a provider gets the name of the place in its own list", async () => {
   expect(engine.sent).toEqual(["dataforseo Munich,Bavaria,Germany", "dataforseo London,England,United Kingdom"]);
 });
 
+test("a region is found by its own name and by its code, and is no city of the same name", async () => {
+  await store("dataforseo");
+  const engine = openEngine("dataforseo");
+  expect(await engine.search("35, Turkey")).toMatchObject({ details: { reason: "location_unknown" } }); // Izmir.
+  for (const location of ["Bayern, Deutschland", "BY, Germany"]) await engine.search(location);
+  await engine.search("München, Bayern, Deutschland");
+  expect(engine.sent).toEqual([
+    "dataforseo Bavaria,Germany",
+    "dataforseo Bavaria,Germany",
+    "dataforseo Munich,Bavaria,Germany",
+  ]);
+});
+
 test("a name that several places have is rejected with all of them, and no provider is called", async () => {
   await store("dataforseo");
   const engine = openEngine("dataforseo", "sandbox");
