@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { RedisBinaryNotFound } from "../../local/redis-binary.ts";
-import { type RedisOptions, startRedis } from "../../local/redis.ts";
+import { type LocalRedis, type RedisOptions, startRedis } from "../../local/redis.ts";
 import type { LocalServer } from "../../local/local-server.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
+import { acceptsLogin } from "../harness/servers/redis-users.ts";
 
 test("a private Redis never evicts a hold or a job, and listens on 127.0.0.1 alone", async () => {
   const server = await start({});
@@ -34,6 +35,19 @@ test("a durable Redis that is killed restarts at once with its data", async () =
   expect(await first.exited).toBe("signal SIGKILL");
   const second = await start({ folder, durable: true, port: first.port });
   expect(await ask(second, "get", "kept")).toBe("42");
+});
+
+test("a durable Redis with users keeps what a script wrote, and refuses who has not logged in", async () => {
+  const folder = await newFolder();
+  const first = await start({ folder, durable: true, withUsers: true });
+  const key = "{org_1}:kept";
+  // Two writes of a script are a transaction in the append-only file.
+  const script = `for at = 1, 2 do redis.call("hset", KEYS[1], at, "42") end`;
+  await ask({ url: first.urls.api }, "eval", script, "1", key);
+  await first.stop();
+  const second = await start({ folder, durable: true, withUsers: true, port: first.port });
+  expect(await ask({ url: second.urls.api }, "hmget", key, "1", "2")).toEqual(["42", "42"]);
+  expect(await acceptsLogin(second.url)).toBe(false);
 });
 
 test("a throwaway Redis restarts empty and leaves no folder behind", async () => {
@@ -86,7 +100,7 @@ test("a server whose parent is killed stops by itself, and its folder is deleted
   await eventually(async () => !existsSync(folder));
 });
 
-async function start(options: RedisOptions): Promise<LocalServer> {
+async function start(options: RedisOptions): Promise<LocalRedis> {
   const server = await startRedis(options);
   onTestFinished(server.stop);
   return server;
@@ -98,7 +112,7 @@ async function newFolder(): Promise<string> {
   return folder.path;
 }
 
-async function ask(server: LocalServer, command: string, ...args: string[]): Promise<unknown> {
+async function ask(server: Pick<LocalServer, "url">, command: string, ...args: string[]): Promise<unknown> {
   const redis = new Redis(server.url);
   try {
     return await redis.call(command, ...args);
