@@ -18,10 +18,13 @@ export const scannedMax = 10_000;
 export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;
 export type HistoryFilter = (typeof historyFilters)[number];
 
+/** The name of a search's token, or its id without one; null if its process died. */
+type TokenName = string | null;
+
 export type HistoryEntry = { at: Date } & (
-  | { outcome: "charged"; requestId: string; chargedMils: number }
-  | { outcome: "refunded"; requestId: string; reason: RefundReason }
-  | { outcome: "reversed"; requestId: string; chargedMils: number; reason: ReversalReason }
+  | { outcome: "charged"; requestId: string; token: TokenName; chargedMils: number }
+  | { outcome: "refunded"; requestId: string; token: TokenName; reason: RefundReason }
+  | { outcome: "reversed"; requestId: string; token: TokenName; chargedMils: number; reason: ReversalReason }
   | { outcome: "granted"; grantId: string; grantedMils: number; note: string }
   | { outcome: "corrected"; correctionId: string; correctedMils: number; note: string }
 );
@@ -41,15 +44,16 @@ const row = rowOf({
   amountMils: z.number(),
   requestId: z.string().nullable(),
   grantId: z.string().nullable(),
+  token: z.string().nullable(),
   reason: z.string().nullable(),
   reversedBecause: z.enum(reversalReasons).nullable(),
 });
 const refundReason = z.enum(refundReasons);
 
-const entryColumns =
-  "l.version, null::bigint as number, l.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason";
-const refundColumns =
-  "f.version, f.number, f.created_at, 'refund' as kind, 0::bigint as amount_mils, f.request_id, null as grant_id, f.reason, null as reversed_because";
+const entryColumns = `l.version, null::bigint as number, l.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id,
+  coalesce((select name from tokens where id = l.token_id), l.token_id) as token, l.reason`;
+const refundColumns = `f.version, f.number, f.created_at, 'refund' as kind, 0::bigint as amount_mils, f.request_id, null as grant_id,
+  coalesce((select name from tokens where id = f.token_id), f.token_id) as token, f.reason, null as reversed_because`;
 
 /** A time span: from `since` up to before `until`. Undefined is unbounded. */
 export interface TimeSpan {
@@ -71,8 +75,8 @@ const ledgerStatements: Record<Exclude<HistoryFilter, "refunded">, string> = {
   charged: entriesWhere("l.kind = 'charge' and r.reason is null"),
   grants: entriesWhere("l.kind in ('grant', 'correction') and l.kind <> 'charge'"),
   // In the order of the reversals.
-  reversed: `select r.version, null::bigint as number, r.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id, l.reason,
-       r.reason as reversed_because
+  reversed: `select r.version, null::bigint as number, r.created_at, l.kind, l.amount_mils, l.request_id, l.grant_id,
+       coalesce((select name from tokens where id = l.token_id), l.token_id) as token, l.reason, r.reason as reversed_because
      from ledger_entries r
      join lateral (select * from ledger_entries where request_id = r.request_id and kind = 'charge' limit 1) l on true
      where r.organization_id = $1 and r.version <= $2 and r.version >= $4 and r.kind = 'reversal'
@@ -228,7 +232,7 @@ export async function readHistory(
 
 function readEntry(entry: Row): HistoryEntry {
   const at = { at: entry.createdAt };
-  const requestId = entry.requestId ?? "";
+  const search = { requestId: entry.requestId ?? "", token: entry.token };
   const mils = Math.abs(entry.amountMils);
   switch (entry.kind) {
     case "grant":
@@ -238,10 +242,10 @@ function readEntry(entry: Row): HistoryEntry {
       return { ...at, outcome: "corrected", correctionId: id ?? "", correctedMils, note: note ?? "" };
     }
     case "refund":
-      return { ...at, outcome: "refunded", requestId, reason: refundReason.parse(entry.reason) };
+      return { ...at, outcome: "refunded", ...search, reason: refundReason.parse(entry.reason) };
     default:
       return entry.reversedBecause
-        ? { ...at, outcome: "reversed", requestId, chargedMils: mils, reason: entry.reversedBecause }
-        : { ...at, outcome: "charged", requestId, chargedMils: mils };
+        ? { ...at, outcome: "reversed", ...search, chargedMils: mils, reason: entry.reversedBecause }
+        : { ...at, outcome: "charged", ...search, chargedMils: mils };
   }
 }

@@ -20,7 +20,7 @@ const processDownloadsMax = 20;
 const retryAfterMs = 5_000;
 
 const ledgerColumns = ["time_utc", "outcome", "id", "reason", "mils"] as const;
-/** Empty for an entry that is not in the search log. */
+/** Empty for an entry that is not in the search log, except the token: the ledger keeps it, so that a payer can bill by it. */
 const searchColumns = [
   "keyword",
   "country",
@@ -31,8 +31,8 @@ const searchColumns = [
   "duration_ms",
   "token",
 ] as const;
-type LedgerRow = Record<(typeof ledgerColumns)[number], string | number>;
 type SearchRow = Record<(typeof searchColumns)[number], string | number>;
+type LedgerRow = Record<(typeof ledgerColumns)[number], string | number> & Pick<Partial<SearchRow>, "token">;
 
 interface ExportParts {
   pages: PageSender;
@@ -120,10 +120,10 @@ function ledgerPart(entry: SearchEntry): LedgerRow {
   const row = { time_utc: entry.at.toISOString(), outcome: entry.outcome };
   switch (entry.outcome) {
     case "charged":
-      return { ...row, id: entry.requestId, reason: "", mils: -entry.chargedMils };
+      return { ...row, id: entry.requestId, reason: "", mils: -entry.chargedMils, token: entry.token ?? "" };
     case "refunded":
     case "reversed":
-      return { ...row, id: entry.requestId, reason: entry.reason, mils: 0 };
+      return { ...row, id: entry.requestId, reason: entry.reason, mils: 0, token: entry.token ?? "" };
     case "corrected":
       return { ...row, id: entry.correctionId, reason: entry.note, mils: entry.correctedMils };
     default:

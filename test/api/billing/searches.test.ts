@@ -82,13 +82,13 @@ test("days, outcome, token and keyword narrow the list together, and stay in its
   const organization = await service.organization({ creditMils: 0 });
   const at = (daysAgo: number) => Date.now() - daysAgo * 86_400_000;
   const day = (daysAgo: number) => new Date(at(daysAgo)).toISOString().slice(0, 10);
+  const other = await service.issue(organization.organizationId, { name: "other" });
   const old = newId("req");
   await backdateLedger(service.databaseUrl, organization.organizationId, [
     { at: new Date(at(60)), kind: "grant", mils: 1_000 },
-    { at: new Date(at(40)), kind: "charge", mils: 5, requestId: old },
+    { at: new Date(at(40)), kind: "charge", mils: 5, requestId: old, tokenId: other.tokenId },
   ]);
   const today = await past(organization, { keyword: "tea" });
-  const other = await service.issue(organization.organizationId, { name: "other" });
   const logged: string[] = [];
   for (const daysAgo of [1, 2, 2, 3])
     logged.push(await past(organization, { keyword: `tea ${logged.length}`, atMs: at(daysAgo) }));
@@ -103,6 +103,8 @@ test("days, outcome, token and keyword narrow the list together, and stay in its
   expect(await found({ find: "tea", to: day(4) })).toEqual([]);
   // Without a keyword or a token the ledger is read, by the time of the charge: also what the log never had.
   expect(await found({ from: day(41), to: day(39), find: "" })).toEqual([old]);
+  const { text: csv } = await visitor.get(`/billing/searches.csv?from=${day(41)}&to=${day(39)}`);
+  expect(csv).toContain(`,charged,${old},,-5,,,,,,,,other\n`);
   expect(await found({ from: day(39), to: day(1) })).toEqual([]);
   expect(await found({ show: "refunded", from: day(0) })).toEqual([]);
   // An id is found whatever the days.
