@@ -96,10 +96,20 @@ async function answersReady(opsUrl: string): Promise<boolean> {
 /** What a line of a log says, without its other fields. */
 function readable(line: string): string {
   const { data } = saying.safeParse(parsed(line));
-  return data ? [data.msg, data.err?.message].filter((text) => text !== undefined).join(": ") : line;
+  if (!data) return line;
+  const { msg, err, route, status, requestId } = data;
+  const answered = status && [route, status, requestId].join(" ");
+  return [msg, answered, err?.message].filter((text) => text !== undefined).join(": ");
 }
 
-const saying = z.object({ msg: z.string(), err: z.object({ message: z.string() }).optional() });
+const saying = z.object({
+  msg: z.string(),
+  err: z.object({ message: z.string() }).optional(),
+  // Of the line about a request, which says nothing else.
+  route: z.string().optional(),
+  status: z.number().optional(),
+  requestId: z.string().optional(),
+});
 
 function parsed(line: string): unknown {
   try {

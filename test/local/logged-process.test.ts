@@ -37,11 +37,22 @@ test("a watched process restarts when a file changes, and its lines are shown as
   await stop();
 });
 
-test("a warning of a process that is not watched is shown by what it says, and the log has it whole", async () => {
-  const line = '{"level":40,"msg":"Redis is slow","err":{"message":"no answer"},"requestId":"req_1"}';
-  const { shown, stop, lastLines } = await start("warning", line, false);
+test.each([
+  {
+    name: "warning",
+    line: '{"level":40,"msg":"Redis is slow","err":{"message":"no answer"},"requestId":"req_1"}',
+    says: "Redis is slow: no answer",
+  },
+  {
+    name: "request",
+    line: '{"level":40,"requestId":"req_1","route":"/v1/serp/search","status":502,"ms":18.8,"msg":"request"}',
+    says: "request: /v1/serp/search 502 req_1",
+  },
+])("a $name of a process that is not watched is shown by what it says, and the log has it whole", async (warning) => {
+  const { name, line, says } = warning;
+  const { shown, stop, lastLines } = await start(name, line, false);
   await eventually(async () => shown.length > 0);
-  expect(shown).toEqual(["Redis is slow: no answer"]);
+  expect(shown).toEqual([says]);
   expect(lastLines).toEqual([line]);
   await stop();
 });
