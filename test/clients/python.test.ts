@@ -101,7 +101,7 @@ def key(request, index):
 
 try:
     for outcome in client.search_many(requests(), in_flight_max=2, idempotency_key=key):
-        print(outcome.index, outcome.answer is not None)
+        print(outcome.index, outcome.answer, outcome.is_replay)
 except Exception as error:
     print(error)
 `;
@@ -115,10 +115,10 @@ test.skipIf(withoutPython !== "").each(["source", "key"])(
     const url = await serve((request, response) => {
       if (request.url !== "/failing") return searched(response);
       response.end();
-      void first.then((held) => held.end('{"results":[]}'));
+      void first.then((held) => held.writeHead(200, { "idempotency-replayed": "true" }).end('{"results":[]}'));
     });
     const { stdout } = await runPython([failing, url, from]);
-    expect(stdout).toBe("0 True\nlost the list\n");
+    expect(stdout).toBe("0 {'results': []} True\nlost the list\n");
   },
 );
 

@@ -216,17 +216,17 @@ test("a request that is missing from the list fails alone, and those behind it s
   expect(codes.size).toBe(3);
 });
 
-test("without credit, a second run with the same keys still gets all that the first one paid", async () => {
+test("without credit, a second run with the same keys still gets all that the first one paid, and knows that it paid nothing", async () => {
   const { client } = await clientOf({ creditMils: 5 });
   const options = { idempotencyKey: ({ keyword }: SearchRequest) => keyword, inFlightMax: 1 };
-  const codesOf = async (...keywords: string[]) => {
-    const codes = [];
+  const endsOf = async (...keywords: string[]) => {
+    const ends = [];
     const requests = keywords.map((keyword) => ({ keyword }));
-    for await (const { error } of client.searchMany(requests, options)) codes.push(error?.code);
-    return codes;
+    for await (const one of client.searchMany(requests, options)) ends.push(one.error ? one.error.code : one.isReplay);
+    return ends;
   };
-  await codesOf("paid");
-  expect(await codesOf("new", "paid")).toEqual(["out_of_credits", undefined]);
+  expect(await endsOf("paid")).toEqual([false]);
+  expect(await endsOf("new", "paid")).toEqual(["out_of_credits", true]);
 });
 
 test("when the credit is used up, no further search starts, and the rest of the requests is not read", async () => {

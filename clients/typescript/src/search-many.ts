@@ -13,9 +13,10 @@ export interface ManyOptions extends Omit<CallOptions, "idempotencyKey"> {
   idempotencyKey?: (request: SearchRequest, index: number) => string;
 }
 
+/** How a search ended. `isReplay`: an earlier request under the same key had paid for its answer. */
 type Ended<Answer> = { request: SearchRequest; index: number } & (
-  | { answer: Answer; error?: never }
-  | { error: CodedError; answer?: never }
+  | { answer: Answer; isReplay: boolean; error?: never }
+  | { error: CodedError; answer?: never; isReplay?: never }
 );
 
 /** The next search with its key, or the end of the requests. */
@@ -47,7 +48,7 @@ export async function* searchMany<Answer>(
     try {
       const reply = await search(request, { ...options, ...key, signal }).withResponse();
       window.read(reply.headers, index + 1);
-      return { request, index, answer: reply.data };
+      return { request, index, answer: reply.data, isReplay: reply.isReplay };
     } catch (error) {
       // A code that a newer API added is not in the type, whose comment says so.
       if (error instanceof SerpmillError) return { request, index, error: error as CodedError };

@@ -32,11 +32,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class Answered(Generic[Answer]):
-    """One of many searches that ended with an answer. `index` is the request's position, from 0."""
+    """One of many searches that ended with an answer. `index` is the request's position, from 0.
+
+    `is_replay`: an earlier request under the same key had paid for it.
+    """
 
     request: AnyRequest
     index: int
     answer: Answer
+    is_replay: bool
     progress: Progress
     error: None = None
 
@@ -57,7 +61,7 @@ Outcome = Union[Answered[Answer], Failed]
 
 
 # What a search brought, the error that it raised, or None if it did not start. None ends the searches from another thread.
-Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Any, BaseException, None]], None]]
+Ended = queue.SimpleQueue[Union[tuple[AnyRequest, int, Union[Reply[Any], BaseException, None]], None]]
 
 
 class RateWindow:
@@ -114,7 +118,7 @@ def search_many(
             reply = search(request, key, cancellation) if window.wait_and_count() else None
             if reply:
                 window.read(reply.headers, index + 1)
-            ended.put((request, index, reply.data if reply else None))
+            ended.put((request, index, reply))
         except BaseException as error:
             ended.put((request, index, error))
 
@@ -156,7 +160,10 @@ def search_many(
             done += 1
             failed += 1 if error else 0
             progress = Progress(done, failed, len(cancellations))
-            yield Failed(request, index, error, progress) if error else Answered(request, index, result, progress)
+            if isinstance(result, Reply):
+                yield Answered(request, index, result.data, result.is_replay, progress)
+            elif error:
+                yield Failed(request, index, error, progress)
         if fatal:
             raise fatal
     finally:
