@@ -1,9 +1,10 @@
 import type { Command } from "commander";
-import type { Redis } from "ioredis";
+import { type Redis, ReplyError } from "ioredis";
 import { z } from "zod";
 import { rowOf, valueOf } from "../shared/database/row.ts";
 import { ConfigError, type ProviderName, readConfig } from "../shared/config.ts";
 import { countOpenGaps, listOpenGaps } from "../shared/credits/ledger-gaps.ts";
+import { keysOf } from "../shared/credits/redis-keys.ts";
 import { listPlans } from "../shared/credits/plans.ts";
 import { readOldestSnapshot } from "../shared/database/oldest-snapshot.ts";
 import type { Database } from "../shared/database/pool.ts";
@@ -16,6 +17,7 @@ import { readWorkerCapacity } from "../shared/queue/worker-heartbeats.ts";
 import { Clock } from "../shared/redis/clock.ts";
 import { whenReady } from "../shared/redis/connect.ts";
 import type { ProviderHealth } from "../worker/providers/health-check.ts";
+import { failure, type Finding, formatFindings, ok, warning } from "./findings.ts";
 import { inAskedUnit } from "./money.ts";
 import { describeLoss, marginsOf } from "./plans.ts";
 import {
@@ -41,51 +43,9 @@ interface Report {
   findings: Finding[];
 }
 
-/** What the doctor found out about one part. Searches are served despite a `warning`, and not with an `error`. */
-interface Finding {
-  part: "settings" | "postgres" | "ledger" | "redis" | "clocks" | "workers" | "providers" | "plans";
-  state: "ok" | "warning" | "error";
-  found: string;
-  /** How to fix it; null if there is nothing to do. */
-  advice: string | null;
-  /** The page of the documentation about it; null if there is nothing to do. */
-  docs: string | null;
-}
-
-/** Where the documentation has each part, for findings that name no other page. */
-const pageOf: Record<Finding["part"], string> = {
-  settings: "docs/operating/configuration.md",
-  postgres: "docs/operating/datastores.md#postgres",
-  ledger: "docs/operating/runbook.md#ledgergap",
-  redis: "docs/operating/datastores.md#redis",
-  clocks: "docs/operating/deploying.md#scaling",
-  workers: "docs/operating/runbook.md#noworkerreports",
-  providers: "docs/operating/providers.md#checking-providers",
-  plans: "docs/operating/providers.md#prices-and-margin-by-depth",
-};
 const users = "docs/operating/datastores.md#users";
 const migrationsPage = "docs/operating/upgrading.md#migrations";
 const dump = "docs/operating/backup.md#dump";
-
-const ok = (part: Finding["part"], found: string): Finding => ({ part, state: "ok", found, advice: null, docs: null });
-const findingOf =
-  (state: Finding["state"]) =>
-  (part: Finding["part"], found: string, advice: string, docs = pageOf[part]): Finding => ({
-    part,
-    state,
-    found,
-    advice,
-    docs,
-  });
-const warning = findingOf("warning");
-const failure = findingOf("error");
-
-/** A line for each finding, and below it the advice and its page. */
-function formatFindings(findings: readonly Finding[]): string {
-  const line = ({ part, state, found, advice, docs }: Finding) =>
-    `${state.padEnd(7)}  ${part.padEnd(9)}  ${found}\n${advice === null ? "" : `                    → ${advice}\n                      ${docs}\n`}`;
-  return findings.map(line).join("");
-}
 
 export function addDoctorCommand(
   program: Command,
@@ -268,7 +228,13 @@ async function examineRedis(redis: Redis, url: string): Promise<{ findings: Find
     const clock = new Clock();
     await clock.read(redis);
     const info = readInfo(await redis.info());
-    const findings = [examineRedisVersion(info), examineEviction(info), examinePersistence(info), examinePassword(url)];
+    const findings = [
+      examineRedisVersion(info),
+      await examineWrites(redis),
+      examineEviction(info),
+      examinePersistence(info),
+      examinePassword(url),
+    ];
     return { findings, clock };
   } catch (error) {
     return { findings: [unreachable(error instanceof Error ? error.message : refusal)] };
@@ -298,6 +264,18 @@ function examineRedisVersion(info: Info): Finding {
   return failure("redis", name, `Use Redis ${oldestVersions.redis} or newer, or Valkey.`);
 }
 
+/** Tries a write that changes nothing, because its key never exists. INFO does not show every reason to refuse writes. */
+async function examineWrites(redis: Redis): Promise<Finding> {
+  try {
+    await redis.set(keysOf("org_doctor").balance, "", "XX");
+    return ok("redis", "accepts writes");
+  } catch (error) {
+    if (!(error instanceof Error && error instanceof ReplyError)) throw error;
+    const advice = "Remove the reason: until then every search is refused. The log of Redis may say more.";
+    return failure("redis", `refuses writes: ${error.message}`, advice, "docs/operating/runbook.md#redisunreachable");
+  }
+}
+
 function examineEviction(info: Info): Finding {
   const [policy, max, used] = [info("maxmemory_policy"), Number(info("maxmemory")), Number(info("used_memory"))];
   if (policy !== "noeviction")
@@ -316,8 +294,9 @@ function examinePersistence(info: Info): Finding {
   if (info("rdb_last_bgsave_status") === "err")
     return warning("redis", "failed to write a snapshot, so it may refuse every write", 'Set save "".');
   if (info("aof_enabled") !== "1") return warning("redis", "keeps no append-only file", "Set appendonly yes.");
-  if (info("aof_last_write_status") === "ok") return ok("redis", "keeps an append-only file");
-  return failure("redis", "cannot write its append-only file", "Check the log of Redis. Its disk may be full.");
+  if (info("aof_last_bgrewrite_status") !== "err") return ok("redis", "keeps an append-only file");
+  const advice = "Check the log of Redis. It may lack memory or room on its disk.";
+  return warning("redis", "failed to rewrite its append-only file, which grows until the disk is full", advice);
 }
 
 function examinePassword(url: string): Finding {

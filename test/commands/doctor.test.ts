@@ -40,8 +40,9 @@ async function examine(settings: Record<string, string> = {}) {
 const sandboxOnly = { part: "providers", state: "warning", found: "sandbox makes answers up" };
 
 test("every page that a finding can refer to exists, with its heading", async () => {
-  const source = await readFile(new URL("../../commands/doctor.ts", import.meta.url), "utf8");
-  const pages = [...source.matchAll(/"(docs\/[\w/]+\.md)(?:#([\w-]+))?"/g)];
+  const read = (name: string) => readFile(new URL(`../../commands/${name}`, import.meta.url), "utf8");
+  const sources = await Promise.all(["doctor.ts", "findings.ts"].map(read));
+  const pages = [...sources.join("\n").matchAll(/"(docs\/[\w/]+\.md)(?:#([\w-]+))?"/g)];
   expect(pages.length).toBeGreaterThan(8);
   for (const [, path = "", anchor] of pages) {
     const text = await readFile(new URL(`../../${path}`, import.meta.url), "utf8");
@@ -103,6 +104,34 @@ test("a Redis that is almost full is a warning", async () => {
   await service.redis.config("SET", "maxmemory", "0");
   expect(exitCode).toBe(0);
   expect(wrong).toContainEqual(expect.objectContaining({ advice: expect.stringContaining("Raise maxmemory") }));
+});
+
+test("a Redis that refuses writes is an error with its reason, though it answers", async () => {
+  await service.redis.config("SET", "min-replicas-to-write", "1");
+  const { exitCode, wrong } = await examine();
+  await service.redis.config("SET", "min-replicas-to-write", "0");
+  expect(exitCode).toBe(1);
+  const found = "refuses writes: NOREPLICAS Not enough good replicas to write.";
+  expect(wrong).toContainEqual(expect.objectContaining({ part: "redis", state: "error", found }));
+});
+
+test("a Redis that could not rewrite its append-only file is a warning, because the file grows", async () => {
+  const { redis, redisServer } = service;
+  const statusOf = async () => /aof_last_bgrewrite_status:(\w+)/.exec(await redis.info("persistence"))?.[1];
+  const isRewritten = async () => !/aof_rewrite_(in_progress|scheduled):1/.test(await redis.info("persistence"));
+  await redis.config("SET", "appendonly", "yes");
+  await eventually(isRewritten);
+  const next = join(redisServer.folder, "appendonlydir", "appendonly.aof.2.base.rdb");
+  await mkdir(next);
+  await redis.bgrewriteaof();
+  await eventually(async () => (await statusOf()) === "err");
+  const { exitCode, wrong } = await examine();
+  await rmdir(next);
+  await redis.config("SET", "appendonly", "no");
+  expect(exitCode).toBe(0);
+  expect(wrong).toContainEqual(
+    expect.objectContaining({ part: "redis", state: "warning", found: expect.stringMatching(/^failed to rewrite/) }),
+  );
 });
 
 test("a Redis that could not write its last snapshot is a warning, because it may refuse every write", async () => {
