@@ -77,6 +77,7 @@ export class ProviderClient {
     // The series exist from the start, so that a dashboard shows 0 and not a gap.
     metrics.providerCostMicroUsd.inc({ provider: name }, 0);
     metrics.providerUnreadableRows.inc({ provider: name }, 0);
+    metrics.truncatedAnswers.inc({ provider: name }, 0);
   }
 
   availability(): Availability {

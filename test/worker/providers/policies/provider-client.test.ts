@@ -260,6 +260,7 @@ test("rows that the adapter could not read are counted from 0, and logged at onc
   const counted = async () => (await metrics.providerUnreadableRows.get()).values;
   const labels = { provider: "sandbox" };
   expect(await counted()).toEqual([{ value: 0, labels }]);
+  expect((await metrics.truncatedAnswers.get()).values).toEqual([{ value: 0, labels }]);
   await fetch({ depth: 30 });
   expect(await counted()).toEqual([{ value: 6, labels }]);
   const now = vi.spyOn(performance, "now").mockReturnValue(performance.now() + farMs);
