@@ -166,13 +166,15 @@ export async function revokeToken(
 
 const endedRow = rowOf({ organizationId: z.string(), endedAt: z.date() });
 
-/** Ends a token that has a successor. @returns when it ends: at `at`, or with its own expiry. */
+/** Ends a token that has a successor, by the clock of Postgres, as it expires. @returns when it ends: then, or with its own expiry. */
 export async function endToken(
   transaction: Querying,
   change: Change,
-  { tokenId, expiresAt, successorId, at }: { tokenId: string; expiresAt: Date | null; successorId: string; at: Date },
+  rotated: { tokenId: string; expiresAt: Date | null; successorId: string; inSeconds: number },
 ): Promise<Date> {
-  const { rows } = await transaction.query("select * from end_token($1, $2)", [tokenId, at]);
+  const { tokenId, expiresAt, successorId, inSeconds } = rotated;
+  const text = "select * from end_token($1, now() + make_interval(secs => $2))";
+  const { rows } = await transaction.query(text, [tokenId, inSeconds]);
   const { organizationId, endedAt } = endedRow.parse(rows[0]);
   const values = { before: { expiresAt }, after: { expiresAt: endedAt, successorId } };
   await recordAudit(transaction, { ...change, action: "token.rotated", organizationId, subject: tokenId, ...values });

@@ -114,7 +114,6 @@ export async function handleRotateForm(parts: TokenParts & { redis: Redis }, ask
   const overlap = form.get("ends") ?? "";
   if (!successor.success || !Object.hasOwn(overlaps, overlap)) return refuse(400, "Choose one of these times.");
   if ((await countNewToken(parts.redis, caller)) !== undefined) return refuse(429, tooManyNewTokens);
-  const endsAt = new Date(Date.now() + Number(overlap) * 1_000);
   const made = await changeToken(parts, asked, id, async (transaction, changer, token) => {
     if (!token.isValid) return { refused: "This token has expired. Create another one." };
     const { name, dayLimitMils, monthLimitMils, expiresAt } = token;
@@ -123,7 +122,7 @@ export async function handleRotateForm(parts: TokenParts & { redis: Redis }, ask
     const terms = { tokenId: successor.data, parentId: caller.tokenId, scopes, expiresAt, ...limits };
     const issued = await issue(transaction, changer, { ...terms, name: name ?? undefined });
     if (!("token" in issued)) return issued;
-    const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, at: endsAt };
+    const rotated = { tokenId: id, expiresAt, successorId: issued.tokenId, inSeconds: Number(overlap) };
     return { issued, endedAt: await endToken(transaction, changer, rotated) };
   });
   if ("problems" in made) return refuse(400, Object.values(made.problems).join(" "));

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { createSignInCode } from "../../../api/billing/session/sign-in-codes.ts";
+import { readFamilyMember } from "../../../api/tokens/token-family.ts";
 import { hashToken, newToken, revokeToken } from "../../../api/tokens/tokens.ts";
+import { newId } from "../../../shared/ids.ts";
 import { everythingInPostgres, everythingInRedis } from "../../harness/assertions/everything-in-redis.ts";
 import { summed } from "../../harness/assertions/metrics.ts";
 import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-visitor.ts";
@@ -274,4 +276,15 @@ test("the trusted proxy says which requests came by https, so that their answers
     expect(answer.status).toBe(401);
     expectSecurityHeaders(answer, protocol === "https");
   }
+});
+
+test("a rotated token that ends now has ended, also if the clock of the API is ahead", async () => {
+  const ahead = "const now = Date.now; Date.now = () => now() + 300_000;";
+  await service.startApi({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(ahead)}` });
+  const { organization, visitor } = await signedIn();
+  visitor.api = service.apis.length - 1;
+  const { tokenId } = await service.issue(organization.organizationId);
+  const form = { organization: organization.organizationId, token: tokenId, id: newId("tok"), ends: "0" };
+  expect(await visitor.post("/billing/tokens/rotate", form)).toMatchObject({ status: 200 });
+  expect(await readFamilyMember(service.database, tokenId, "any")).toMatchObject({ isValid: false });
 });
