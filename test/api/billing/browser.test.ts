@@ -310,16 +310,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByRole("link", { name: "Download CSV" }).isVisible()).toBe(false);
   });
 
-  test("the open page ends the session when its token is revoked", async () => {
-    const person = await openPage();
-    const organization = await service.organization();
-    await signIn(person, organization);
-    await live(person);
-    await revokeToken(service.database, organization.tokenId);
-    await person.page.getByText("Your session has ended").waitFor();
-    expect(await person.page.getByText(organization.organizationId).count()).toBe(0);
-  });
-
   test("the open page ends a session that ended while the API was down, once the API is back", async () => {
     const API_PORT = String(await freePort());
     const first = await service.startApi({ API_PORT });

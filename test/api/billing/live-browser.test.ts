@@ -9,9 +9,6 @@ import { type Organization, Service } from "../../harness/processes/service.ts";
 /** What a person does on an open page while searches arrive on it. */
 
 // Text, because it is evaluated in the page and uses browser globals that Node does not have.
-const selected = "getSelection().toString()";
-const deselect = "getSelection().removeAllRanges()";
-const focused = "document.activeElement.textContent";
 const blur = "document.activeElement.blur()";
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
@@ -40,46 +37,31 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   const latest = (page: Page, requestId: string) => page.locator(`#latest [href$="${requestId}"]`);
   const balance = (page: Page) => page.locator("#credit .figure").first();
 
-  test("a selected number stays selected while searches arrive, and becomes the new one afterwards", async () => {
+  test.each([
+    {
+      what: "the selected text of a row stays selected",
+      take: (page: Page) => page.locator("#latest code").nth(2).selectText(),
+      taken: "getSelection().toString()",
+      leave: "getSelection().removeAllRanges()",
+    },
+    {
+      what: "the element with the keyboard focus keeps it",
+      take: (page: Page) => page.getByRole("link", { name: "All searches" }).focus(),
+      taken: "document.activeElement.textContent",
+      leave: blur,
+    },
+  ])("$what while searches arrive, and its section follows afterwards", async ({ take, taken, leave }) => {
     const { page, organization } = await overview();
-    const before = await balance(page).textContent();
-    await balance(page).selectText();
-    const { body } = await service.search(organization.token, { keyword: "coffee" });
-    await latest(page, body.requestId).waitFor();
-    expect([await page.evaluate(selected), await balance(page).textContent()]).toEqual([before, before]);
-    await page.evaluate(deselect);
-    await balance(page)
-      .filter({ hasNotText: before ?? "" })
-      .waitFor();
-  });
-
-  test("the selected text of a row stays selected while searches arrive, and they appear afterwards", async () => {
-    const { page, organization } = await overview();
-    const before = await balance(page).textContent();
-    const row = page.locator("#latest code").nth(2);
-    const id = await row.textContent();
-    await row.selectText();
+    await take(page);
+    const [before, shown] = [await page.evaluate(taken), await balance(page).textContent()];
     const { body } = await service.search(organization.token, { keyword: "coffee" });
     await balance(page)
-      .filter({ hasNotText: before ?? "" })
+      .filter({ hasNotText: shown ?? "" })
       .waitFor();
-    expect(await page.evaluate(selected)).toBe(id);
+    expect(before).not.toBe("");
+    expect(await page.evaluate(taken)).toBe(before);
     expect(await latest(page, body.requestId).count()).toBe(0);
-    await page.evaluate(deselect);
-    await latest(page, body.requestId).waitFor();
-  });
-
-  test("the element with the keyboard focus keeps it while searches arrive, and its section follows afterwards", async () => {
-    const { page, organization } = await overview();
-    await page.getByRole("link", { name: "All searches" }).focus();
-    const before = await balance(page).textContent();
-    const { body } = await service.search(organization.token, { keyword: "coffee" });
-    await balance(page)
-      .filter({ hasNotText: before ?? "" })
-      .waitFor();
-    expect(await page.evaluate(focused)).toBe("All searches");
-    expect(await latest(page, body.requestId).count()).toBe(0);
-    await page.evaluate(blur);
+    await page.evaluate(leave);
     await latest(page, body.requestId).waitFor();
   });
 
