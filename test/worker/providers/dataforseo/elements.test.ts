@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { resultTypesByItemType } from "../../../../worker/providers/dataforseo/elements.ts";
 import { element } from "../../../harness/assertions/element.ts";
-import { elementsOf, itemsWithLinks } from "../../../harness/fixtures/dataforseo-items.ts";
+import { groups } from "../../../harness/fixtures/dataforseo-groups.ts";
+import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
+import { questions } from "../../../harness/fixtures/dataforseo-page.ts";
 
 describe("elements of DataForSEO", () => {
   test("an organic result has its texts, rating, price, date, attributes and site links", () => {
@@ -96,37 +98,48 @@ describe("elements of DataForSEO", () => {
   });
 
   test("a grouped element has its members as links, described by their answer or source", () => {
-    expect(itemsWithLinks.map((item) => elementsOf(item)[0]).map((found) => [found?.type, found?.siteLinks])).toEqual([
-      [
-        "people_also_ask",
-        [{ title: "Which pump?", url: "https://faq.example/1", description: "A small one. · FAQ · 2026-09-11" }],
-      ],
-      [
-        "people_also_ask",
-        [
-          { title: "Why?", url: "https://ai.example/", description: "So. Step 1: And so. · A: B; c · d · e" },
-          { title: "Why not?", url: "https://ai.example/", description: "" },
-        ],
-      ],
-      ["top_stories", [{ title: "Pump wins", url: "https://news.example/1", description: "News · 2 hours ago" }]],
-      ["video", [{ title: "Pumping", url: "https://video.example/1", description: "Tube · 2026-09-11" }]],
-      ["images", [{ title: "A pump", url: "https://img.example/1.png", description: "" }]],
-      ["shopping", [{ title: "Pump 900", url: "https://shop.example/9", description: "$99 · Shop · 4.8 (803)" }]],
-      [
-        "related_searches",
-        [
-          { title: "pump repair", url: "", description: "" },
-          { title: "pump noise", url: "", description: "" },
-        ],
-      ],
-      [
-        "other",
-        [
-          { title: "Pump 1", url: "https://review.example/1", description: "92% (46) · Best. · Review 1" },
-          { title: "Review 2", url: "https://review.example/2", description: "" },
-        ],
-      ],
-      ["other", [{ title: "From $10", url: "https://fly.example/", description: "" }]],
+    const lacking = [
+      { type: "images", items: [{ type: "images_element", url: null, image_url: "https://img.example/1.png" }] },
+      { type: "people_also_ask", items: [{ title: "Why not?", url: "https://ai.example/", expanded_element: null }] },
+    ];
+    const links = [questions, ...groups, ...lacking].flatMap((item) =>
+      elementsOf(item).flatMap(({ type, siteLinks }) =>
+        siteLinks.map(({ title, url, description }) => [type, title, url.replace("https://", ""), description]),
+      ),
+    );
+    expect(links.map((link) => link.join(" | "))).toEqual([
+      "people_also_ask | Which pump? | faq.example/1 | A small one · Small gardens need small pumps. · Kind: Lift; Deep well: 60 m · Frequent questions · 2025-03-04",
+      "people_also_ask | Why a pump? | wiki.example/pump | In short: A pump lifts water. Further: Costs: From $99. · Kind: Lift; Deep well: 60 m",
+      "top_stories | Pump wins | news.example/1 | News · 2 hours ago",
+      "video | Pumping | video.example/1 | Tube · 2026-09-11",
+      "video | Pump in a minute | short.example/1 | Tube · Ann",
+      "images | A pump | img.example/1 | ",
+      "shopping | Pump 900 | shop.example/9 | $90 · Shop · 4.8 (803)",
+      "shopping | Pump 800 |  | $80+ · Seller · 4.8 (803) · Shop, 10+",
+      "shopping | Pump tour | tour.example/1 | $43 · Tours · 4.8 (803)",
+      "discussions | Loud pump? | forum.example/1 | Forum · 2022-08-14 · posts: 64",
+      "discussions | My pump | blog.example/1 | Bea · 13 hours ago · It runs.",
+      "other | Old pump |  | of brass",
+      "other | New pump! | tweet.example/1 | 6 hours ago",
+      "other | Pumpkin soup | soup.example/ | Soups · 30 min · 4.8 (803) · Pumpkin, cream",
+      "other | Pump fitter | job.example/1 | via Jobs · Oslo · Full-time · 30 an hour · 1 month ago · In town",
+      "other | Pump fair | fair.example/ | Saturday, 19:00",
+      "other | Pump Inn | inn.example/ | $198 · 4.8 (803) · 13% off",
+      "other | Pump house | sight.example/ | 4.8 (803) · Old works",
+      "other | On pumps | paper.example/1 | Cleo · Cited by 462",
+      "other | Pump talk | pod.example/1 | 49m · Of valves",
+      "people_also_ask | Is it loud? | qa.example/1 | Hardly. · Answers · votes: 170",
+      "other | Pumps in lists | list.example/ | Lists",
+      "local_pack | Dan the plumber | dan.example/ | 4.8 (803) · 20 years in business",
+      "other | Pump school | school.example/ | School · Free · 3 hours",
+      "other | Nimbus |  | By brand · nimbus pump",
+      "other | Fly from $10 | fly.example/ | ",
+      "other | Pump App | app.example/ | $3.99",
+      "other | Pump 1 | review.example/1 | 92% (46) · Best. · Review 1",
+      "related_searches | pump repair |  | ",
+      "related_searches | pump noise |  | ",
+      "images |  | img.example/1.png | ",
+      "people_also_ask | Why not? | ai.example/ | ",
     ]);
   });
 

@@ -3,12 +3,15 @@ import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
 import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
 import { element } from "../../../harness/assertions/element.ts";
-import { elementsOf, itemWithEveryField, readItems } from "../../../harness/fixtures/dataforseo-items.ts";
+import { elementsOf, readItems } from "../../../harness/fixtures/dataforseo-items.ts";
+import { itemsOfEveryType, organic } from "../../../harness/fixtures/dataforseo-page.ts";
 import { harmfulText, unexpectedValues } from "../hostile-answers.ts";
 
 describe("a hostile answer of DataForSEO", () => {
   const unexpectedParts = [...unexpectedValues, harmfulText, true, 7, [], [[["x"]]], { items: {} }];
-  const fields = Object.keys(itemWithEveryField());
+  const itemWithEveryField = { ...Object.assign({}, ...itemsOfEveryType), ...organic };
+  const ofFewItems = ["booking_url", "date_from", "description_rows", "expanded_element", "link", "mentioned_in"];
+  const fields = [...Object.keys(itemWithEveryField), ...ofFewItems, "extended_people_also_search"];
 
   test("with an unexpected value in an optional field loses only that field", () => {
     const types = ["organic", "paid", "knowledge_graph", "people_also_ask", "ai_overview", "local_pack", "new"];
@@ -17,7 +20,7 @@ describe("a hostile answer of DataForSEO", () => {
     const wrong = types.flatMap((type) =>
       optional.flatMap((field) =>
         unexpectedParts
-          .filter((value) => !isOneSafeElement(elementsOf({ ...itemWithEveryField(), type, [field]: value })))
+          .filter((value) => !isOneSafeElement(elementsOf({ ...itemWithEveryField, type, [field]: value })))
           .map((value) => `${type}: ${field} = ${JSON.stringify(value)}`),
       ),
     );

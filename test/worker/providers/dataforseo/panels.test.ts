@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { elementsOf, knowledgePanel } from "../../../harness/fixtures/dataforseo-items.ts";
+import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
+import { knowledgePanel } from "../../../harness/fixtures/dataforseo-page.ts";
 
 describe("panels of DataForSEO", () => {
   test("an AI overview has its paragraphs as description and its references as links", () => {
@@ -117,22 +118,32 @@ describe("panels of DataForSEO", () => {
   });
 
   test("a knowledge panel has no URL of its own; its rows are facts, and its site is its first link", () => {
+    expect(elementsOf({ ...knowledgePanel, description: null })).toMatchObject([
+      { description: "A pump moves water." },
+    ]);
     expect(elementsOf(knowledgePanel)).toMatchObject([
       {
         title: "Pump",
         url: "",
         domain: "",
-        description: "A pump moves water.",
+        description: "A machine.",
         richSnippet: {
           top: ["Machine"],
-          bottom: ["Said to be useful.", "Pump · Power · Noise", "Born: long ago", "Phone: 555", "Ask a question"],
+          bottom: [
+            "A pump moves water.",
+            "Said to be useful.",
+            "Pump · Power · Noise",
+            "Born: long ago",
+            "Phone: 555",
+            "Ask a question",
+          ],
         },
         siteLinks: [
           { title: "Pump", url: "https://pump.example/" },
           { title: "Use", url: "https://use.example/", description: "Of use." },
           { title: "Wiki", url: "https://wiki.example/" },
           { title: "Waterfall", url: "https://song.example/", description: "Songs · 1999" },
-          { title: "Size", url: "https://size.example/", description: "Big: 10 m; Small: 1 m · Sizes" },
+          { title: "Size", url: "https://size.example/", description: "By height. · Big: 10 m; Small: 1 m · Sizes" },
           { title: "Rooms", url: "https://rooms.example/", description: "Prices · 2026-11-05 – 2026-11-06 · £138" },
           { title: "long ago", url: "https://when.example/" },
         ],
