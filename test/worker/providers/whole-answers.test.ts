@@ -28,6 +28,60 @@ const order = {
     "paid ai_overview featured_snippet knowledge_graph top_stories local_pack 10 organic people_also_ask images video related_searches",
 };
 
+const link = (title: string, url: string, description = "") => ({ title, url, description });
+const deepWell = link("Deep well", "https://www.pumps.example/deep", "For wells.");
+const hoses = link("Hoses", "https://www.pumps.example/hoses");
+const breadcrumb = "https://www.pumps.example › all";
+/** What the first organic result of each made-up page has, in the order of a page: the fields that providers have in common. */
+const common = {
+  type: "organic",
+  title: "Pump 1: ten of them & hoses",
+  url: "https://www.pumps.example/all/1",
+  domain: "pumps.example",
+  breadcrumb: "",
+  description: "The pump 1, and what else there is to say about it in two lines of text, as on any page.",
+  siteLinks: [],
+};
+const firstOrganic = {
+  serpapi: {
+    breadcrumb,
+    richSnippet: {
+      top: ["4.8 (1,234)", "$99.00", "by A. Reed", "Cited by 7", "3 days ago", "3:14"],
+      bottom: ["Brand: Nimbus", "Free delivery", "Power: 900 W"],
+    },
+    siteLinks: [
+      deepWell,
+      hoses,
+      link("Priming", "https://www.pumps.example/video?t=13", "00:13"),
+      link("Pump wins", "https://news.example/2", "News · 1 hour ago"),
+    ],
+  },
+  serper: {
+    richSnippet: { top: ["4.8 (1,234)", "3 days ago"], bottom: ["Brand: Nimbus", "Power: 900"] },
+    siteLinks: [deepWell],
+  },
+  searxng: { richSnippet: { top: ["3 days ago"], bottom: [] } },
+  dataforseo: {
+    providerRank: 42,
+    breadcrumb: "https://pumps.example › all",
+    description: "The pump moves water.",
+    richSnippet: {
+      top: ["4.8 (803)", "$99.00", "3 days ago"],
+      bottom: ["Brand: Nimbus", "Free delivery", "Does it rust? No."],
+    },
+    siteLinks: [
+      link("Deep well", "https://pumps.example/deep/1", "For wells."),
+      link("Sale", "https://pumps.example/sale/1"),
+      link("Used pumps", "https://pumps.example/used", "As new."),
+    ],
+  },
+  searchapi: {
+    breadcrumb,
+    richSnippet: { top: ["4.8 (90)", "Pump TV", "3 days ago", "3:14"], bottom: ["Free delivery"] },
+    siteLinks: [hoses],
+  },
+};
+
 test.each(answers)("an answer of $provider is read as a page only if it contains one: $name", ({ name, read }) => {
   expect("elements" in read).toBe(!withoutPage.test(name));
   expect("failure" in read && read.failure === "account_refused").toBe(name.endsWith("_error_sample"));
@@ -48,11 +102,15 @@ describe.each(pages)("a page of $provider, $name,", ({ provider, isRecorded, bod
   });
 });
 
-test.each(pages.filter(({ isRecorded }) => !isRecorded))(
-  "the made-up page of $provider has each element once, in the order of the page",
-  ({ provider, page }) => {
+describe.each(pages.filter(({ isRecorded }) => !isRecorded))("the made-up page of $provider", ({ provider, page }) => {
+  test("has each element once, in the order of the page", () => {
     const types = page.elements.map(({ type }) => type).join(" ");
     const counted = types.replaceAll(/\b(\w+)( \1\b)+/g, (same, type) => `${same.split(" ").length} ${type}`);
     expect(counted).toBe(order[provider]);
-  },
-);
+  });
+
+  test("has organic results with texts, rating, price, date, attributes and site links", () => {
+    const first = page.elements.find(({ type }) => type === "organic");
+    expect(first).toEqual({ ...common, ...firstOrganic[provider] });
+  });
+});

@@ -3,57 +3,9 @@ import { resultTypesByItemType } from "../../../../worker/providers/dataforseo/e
 import { element } from "../../../harness/assertions/element.ts";
 import { groups } from "../../../harness/fixtures/dataforseo-groups.ts";
 import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
-import { questions } from "../../../harness/fixtures/dataforseo-page.ts";
+import { itemsOfEveryType, questions } from "../../../harness/fixtures/dataforseo-page.ts";
 
 describe("elements of DataForSEO", () => {
-  test("an organic result has its texts, rating, price, date, attributes and site links", () => {
-    const item = {
-      type: "organic",
-      rank_group: 1,
-      rank_absolute: 1,
-      domain: "www.pumps.example",
-      title: "Pumps &amp; hoses\u200e",
-      url: "https://www.pumps.example/all",
-      breadcrumb: "https://www.pumps.example › all",
-      description: "Ten <b>pumps</b>.",
-      pre_snippet: "3 days ago — ",
-      extended_snippet: "Brand: Nimbus · \u200eIn stock",
-      rating: { rating_type: "Max5", value: 4.8, votes_count: 1234, rating_max: 5 },
-      price: { current: 30, currency: "USD", displayed_price: "US$30.00" },
-      faq: { items: [{ type: "faq_box_element", title: "Is it loud?", description: "No." }] },
-      images: [{ type: "images_element", alt: "a pump", image_url: "https://img.example/1" }],
-      links: [
-        { type: "link_element", title: "Hoses", url: "https://www.pumps.example/hoses", description: null },
-        { type: "link_element", title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
-        { type: "link_element", title: "Again", url: "https://www.pumps.example/deep" },
-      ],
-      related_result: [
-        { type: "related_result", title: "Old", url: "https://www.pumps.example/old", description: "x" },
-      ],
-      timestamp: "2026-01-02 00:00:00 +00:00",
-    };
-    expect(elementsOf(item)).toEqual([
-      {
-        type: "organic",
-        providerRank: 1,
-        title: "Pumps & hoses",
-        url: "https://www.pumps.example/all",
-        domain: "pumps.example",
-        breadcrumb: "https://www.pumps.example › all",
-        description: "Ten pumps.",
-        richSnippet: {
-          top: ["4.8 (1,234)", "US$30.00", "3 days ago"],
-          bottom: ["Brand: Nimbus", "In stock", "Is it loud? No."],
-        },
-        siteLinks: [
-          { title: "Deep well", url: "https://www.pumps.example/deep", description: "Deeper." },
-          { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
-          { title: "Old", url: "https://www.pumps.example/old", description: "x" },
-        ],
-      },
-    ]);
-  });
-
   test.each([...resultTypesByItemType, ["__proto__", "other"], ["invented_tomorrow", "other"]])(
     "an item of type %s becomes %s, even without other fields",
     (type, ours) => {
@@ -161,47 +113,15 @@ describe("elements of DataForSEO", () => {
   });
 
   test("an answer box has its answer as description", () => {
-    const table = { table_header: null, table_content: [["Mkt cap", "549B"], ["a", "b", "c"], "d"] };
-    const found = elementsOf(
-      { type: "answer_box", text: ["jeudi", "31 octobre"], links: null },
-      {
-        type: "math_solver",
-        title: "2x=4",
-        result: "x=2",
-        items: [{ title: "Divide" }],
-        links: [{ url: "https://m.example/" }],
-      },
-      {
-        type: "currency_box",
-        value: 1,
-        converted_value: 1.0551899999999999,
-        currency: "Euro",
-        converted_currency: "Dollar",
-      },
-      {
-        type: "stocks_box",
-        title: "Pump Inc",
-        source: "NYSE: PMP",
-        snippet: "+3",
-        price: { current: 57.5, currency: "USD" },
-        table,
-      },
-      {
-        type: "featured_snippet",
-        title: "Pumps",
-        featured_title: "42",
-        url: "https://p.example/",
-        timestamp: "2026-09-11 14:42:55",
-      },
-    );
+    const found = elementsOf(...itemsOfEveryType).filter(({ type }) => /^(answer_box|featured_snippet)$/.test(type));
     expect(
       found.map(({ title, description, richSnippet: { top, bottom } }) => [title, description, top, bottom]),
     ).toEqual([
-      ["", "jeudi · 31 octobre", [], []],
-      ["2x=4", "x=2", [], ["Divide"]],
-      ["1 Euro", "1.05519 Dollar", [], []],
-      ["Pump Inc", "+3", ["57.5 USD", "NYSE: PMP"], ["Mkt cap: 549B", "a · b · c", "d"]],
-      ["Pumps", "", ["42", "2026-09-11"], []],
+      ["Pump", "Lifts water.", ["60 m", "2026-09-11"], ["Kind: Lift", "Deep well: 60 m"]],
+      ["", "Thursday · October 31", [], []],
+      ["3x = 6", "x = 2", [], ["Division", "Divide by 3: x = 6 / 3"]],
+      ["1 Euro", "1.05519 US Dollar", [], ["2 2.10"]],
+      ["Pump Inc", "+3.1", ["579.21 USD", "PUMP"], ["Mkt cap: 549B", "a · b · c", "d"]],
     ]);
   });
 

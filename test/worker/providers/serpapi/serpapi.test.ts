@@ -59,52 +59,6 @@ describe("request", () => {
 });
 
 describe("an organic result", () => {
-  test("has its texts, breadcrumb, rating, price, date and attributes, and expanded site links first", () => {
-    const [found] = pageWithRow({
-      organic_results: [
-        {
-          position: 1,
-          title: "Pumps &amp; hoses",
-          link: "https://www.pumps.example/all",
-          displayed_link: "https://www.pumps.example › pumps",
-          snippet: "Ten <b>pumps</b>.",
-          date: "3 days ago",
-          rich_snippet: {
-            top: {
-              detected_extensions: { rating: 4.8, votes: 1234 },
-              extensions: ["Rating: 4.8", "\u200e1,234 votes", "\u200e$99.00", "In stock"],
-            },
-            bottom: { extensions: ["Brand: Nimbus", "Free delivery"] },
-          },
-          rich_snippet_table: { extensions: ["Power: 900 W"] },
-          sitelinks: {
-            inline: [
-              { title: "Again", link: "https://www.pumps.example/deep" },
-              { title: "Hoses", link: "https://www.pumps.example/hoses" },
-            ],
-            expanded: [{ title: "Deep well", link: "https://www.pumps.example/deep", snippet: "For wells." }],
-          },
-        },
-      ],
-    }).elements;
-    expect(found).toEqual({
-      type: "organic",
-      title: "Pumps & hoses",
-      url: "https://www.pumps.example/all",
-      domain: "pumps.example",
-      breadcrumb: "https://www.pumps.example › pumps",
-      description: "Ten pumps.",
-      richSnippet: {
-        top: ["4.8 (1,234)", "$99.00", "In stock", "3 days ago"],
-        bottom: ["Brand: Nimbus", "Free delivery", "Power: 900 W"],
-      },
-      siteLinks: [
-        { title: "Deep well", url: "https://www.pumps.example/deep", description: "For wells." },
-        { title: "Hoses", url: "https://www.pumps.example/hoses", description: "" },
-      ],
-    });
-  });
-
   test.each([
     ["in one line with its count", ["5.0(102)", "5 mins"], { rating: 5, reviews: 102 }, ["5 (102)", "5 mins"]],
     ["with a decimal comma", ["Bewertung: 4,7", "24 Rezensionen"], { rating: 4.7, reviews: 24 }, ["4.7 (24)"]],

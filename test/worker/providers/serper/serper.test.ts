@@ -23,39 +23,10 @@ describe("request", () => {
 });
 
 describe("a page", () => {
-  test("an organic result has its texts, rating, date, attributes and site links", () => {
-    const { elements, costMicroUsd, hasMore } = pageOf({
-      credits: 2,
-      organic: [
-        {
-          title: "Pumps &amp; hoses",
-          link: "https://www.pumps.example/all",
-          snippet: "Ten <b>pumps</b>.",
-          date: "3 days ago",
-          rating: 4.8,
-          ratingCount: 1234,
-          attributes: { Brand: "Nimbus", Power: 900 },
-          sitelinks: [
-            { title: "Deep well", link: "https://www.pumps.example/deep" },
-            { title: "Again", link: "https://www.pumps.example/deep" },
-          ],
-          position: 1,
-        },
-      ],
-    });
-    expect(elements).toEqual([
-      {
-        type: "organic",
-        title: "Pumps & hoses",
-        url: "https://www.pumps.example/all",
-        domain: "pumps.example",
-        breadcrumb: "",
-        description: "Ten pumps.",
-        richSnippet: { top: ["4.8 (1,234)", "3 days ago"], bottom: ["Brand: Nimbus", "Power: 900"] },
-        siteLinks: [{ title: "Deep well", url: "https://www.pumps.example/deep", description: "" }],
-      },
-    ]);
-    expect([costMicroUsd, hasMore]).toEqual([2_000, true]);
+  test("an address that comes twice is one site link", () => {
+    const sitelinks = ["Deep well", "Again"].map((title) => ({ title, link: "https://a.example/deep" }));
+    const [found] = pageOf({ organic: [{ title: "a", link: "https://a.example/", sitelinks }] }).elements;
+    expect(found?.siteLinks).toEqual([{ title: "Deep well", url: "https://a.example/deep", description: "" }]);
   });
 
   test("the links of elements have the answer or the source as description", () => {
