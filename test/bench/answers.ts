@@ -1,8 +1,7 @@
 import { type ProviderAnswer, httpProviders, readAnswer } from "../harness/fixtures/provider-answers.ts";
 import type { HttpProviderName } from "../harness/fixtures/made-up-answers.ts";
 import { findLostValues, type LostValue } from "../harness/omissions/lost-values.ts";
-import { omissions } from "../harness/omissions/mapping-tables.ts";
-import { coverWith } from "../harness/omissions/omissions.ts";
+import { coveredIn } from "../harness/omissions/omissions.ts";
 import { providerFailures } from "../worker/providers/provider-failures.ts";
 
 /** What a provider's adapter extracts from its answers. */
@@ -40,7 +39,7 @@ export function measureExtraction(answers: readonly ProviderAnswer[]): Extractio
 function lostValuesOf(answer: ProviderAnswer): LostValue[] | undefined {
   const page = readAnswer(answer);
   if ("failure" in page) return undefined;
-  return findLostValues(JSON.parse(answer.body), page, coverWith(omissions[answer.provider]));
+  return findLostValues(JSON.parse(answer.body), page, coveredIn(answer.provider));
 }
 
 function measureFailures(provider: HttpProviderName): Extraction["failures"] {

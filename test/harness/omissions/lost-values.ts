@@ -1,7 +1,6 @@
 import { decodeHTMLStrict } from "entities";
 import type { Page } from "../../../worker/providers/provider.ts";
 import { plainUrl } from "../../../worker/providers/sanitize.ts";
-import { isRaw } from "./raw.ts";
 
 /** A text, number or link of an answer that its page lacks. */
 export interface LostValue {
@@ -86,4 +85,8 @@ function bareText(text: string): string {
 function linksWithin(url: string): string[] {
   const parameters = URL.parse(url, "https://www.google.com/")?.searchParams;
   return [url, plainUrl(url) || url, ...(parameters?.getAll("q") ?? []), ...(parameters?.getAll("url") ?? [])];
+}
+
+export function isRaw(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,21 +1,7 @@
 import { type HttpProviderName, madeUpBodies } from "../fixtures/made-up-answers.ts";
 import { readAnswer } from "../fixtures/provider-answers.ts";
-import { dataforseoOmissions } from "./dataforseo.ts";
-import { coverWith, type Omission } from "./omissions.ts";
-import { searchapiOmissions } from "./searchapi.ts";
-import { searxngOmissions } from "./searxng.ts";
-import { serpapiOmissions } from "./serpapi.ts";
-import { serperOmissions } from "./serper.ts";
+import { coveredIn, omissions } from "./omissions.ts";
 import { traceFields, type TracedField } from "./traced-fields.ts";
-
-/** What each adapter leaves out of its provider's answers. */
-export const omissions: Record<HttpProviderName, readonly Omission[]> = {
-  serpapi: serpapiOmissions,
-  serper: serperOmissions,
-  searxng: searxngOmissions,
-  dataforseo: dataforseoOmissions,
-  searchapi: searchapiOmissions,
-};
 
 /** The fields of a provider's made-up answer that reach no page although no omission covers them. */
 export function undocumentedLosses(provider: HttpProviderName): string[] {
@@ -32,7 +18,6 @@ export function tellsRanks(provider: HttpProviderName): boolean {
 export function mappingTables(provider: HttpProviderName): string {
   const kept = traced(provider).filter(({ targets }) => targets.size > 0);
   const blocks = [...Map.groupBy(kept, ({ block }) => block)].toSorted(byFirst);
-  const reasons = [...Map.groupBy(omissions[provider], ({ reason }) => reason)];
   return [
     "| part of the answer | becomes | from its fields |",
     "| --- | --- | --- |",
@@ -40,7 +25,7 @@ export function mappingTables(provider: HttpProviderName): string {
     "",
     "| left out | reason |",
     "| --- | --- |",
-    ...reasons.map(([reason, same]) => `| ${same.map(({ path }) => code(path)).join(", ")} | ${reason} |`),
+    ...[...omissions[provider]].map(([reason, fields]) => `| ${fields.map(code).join(", ")} | ${reason} |`),
   ].join("\n");
 }
 
@@ -48,8 +33,7 @@ const tracedBefore = new Map<HttpProviderName, TracedField[]>();
 
 /** The trace of a provider's made-up answer. It reads the answer once for each of its fields, so it is kept. */
 function traced(provider: HttpProviderName): TracedField[] {
-  const fields =
-    tracedBefore.get(provider) ?? traceFields(provider, madeUpBodies[provider], coverWith(omissions[provider]));
+  const fields = tracedBefore.get(provider) ?? traceFields(provider, madeUpBodies[provider], coveredIn(provider));
   tracedBefore.set(provider, fields);
   return fields;
 }

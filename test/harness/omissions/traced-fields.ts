@@ -1,8 +1,7 @@
 import type { Page } from "../../../worker/providers/provider.ts";
 import { readAnswer } from "../fixtures/provider-answers.ts";
 import type { HttpProviderName } from "../fixtures/made-up-answers.ts";
-import { leavesOf } from "./lost-values.ts";
-import { isRaw } from "./raw.ts";
+import { isRaw, leavesOf } from "./lost-values.ts";
 
 /** One field of a provider's answer, and where its adapter puts it. */
 export interface TracedField {

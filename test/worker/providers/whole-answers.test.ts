@@ -4,8 +4,7 @@ import { z } from "zod";
 import { element } from "../../harness/assertions/element.ts";
 import { madeUpAnswers, readAnswer, recordedAnswers } from "../../harness/fixtures/provider-answers.ts";
 import { findLostValues } from "../../harness/omissions/lost-values.ts";
-import { omissions } from "../../harness/omissions/mapping-tables.ts";
-import { coverWith } from "../../harness/omissions/omissions.ts";
+import { coveredIn } from "../../harness/omissions/omissions.ts";
 
 /** Whole answers of each provider: made-up ones, and recorded ones if `../shared/fixtures` exists next to the checkout. */
 
@@ -95,7 +94,7 @@ describe.each(pages)("a page of $provider, $name,", ({ provider, isRecorded, bod
   });
 
   test("loses no text and no link", () => {
-    const lost = findLostValues(JSON.parse(body), page, coverWith(omissions[provider]));
+    const lost = findLostValues(JSON.parse(body), page, coveredIn(provider));
     // Those of DataForSEO's recordings have some texts in another form: docs/benchmarks.md.
     const isCounted = provider !== "dataforseo" || !isRecorded;
     expect(lost.filter(({ isLink }) => isLink || isCounted)).toEqual([]);
