@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import type { RequestListener, ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { createHttpServer, pipelinedMax } from "../../api/http/server.ts";
 import { Connection } from "../harness/clients/connection.ts";
-import { AnsweringApi } from "../harness/stubs/answering-api.ts";
+import { startAnsweringApi } from "../harness/stubs/answering-api.ts";
+import { listenOn } from "../harness/stubs/listen.ts";
 import { requestText } from "../harness/clients/raw-http.ts";
 
 /** Callers with many requests on a connection, or many connections. */
@@ -23,9 +24,9 @@ describe("the charge of a search", () => {
   const answer = JSON.stringify({ requestId: "req_1", results: [] });
 
   async function start(body = answer) {
-    const api = await AnsweringApi.start({ body, deliveryMs: 200 });
+    const api = await startAnsweringApi({ body, deliveryMs: 200 });
     const caller = await Connection.open(api.url);
-    closings.push(() => caller.reset(), api.stop.bind(api));
+    closings.push(() => caller.reset(), api.stop);
     return { api, caller };
   }
 
@@ -75,10 +76,7 @@ describe("the requests of a connection", () => {
     const handled: { path: string | undefined; response: ServerResponse }[] = [];
     const listener: RequestListener = ({ url: path }, response) => void handled.push({ path, response });
     const server = createHttpServer(listener);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    // A server that listens on TCP has an address with a port.
-    const socket: Socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    const socket: Socket = connect(await listenOn(server), "127.0.0.1");
     socket.resume().on("error", () => undefined);
     closings.push(() => socket.destroy(), server.close.bind(server));
     return { socket, handled, paths: () => handled.map(({ path }) => path) };
@@ -131,11 +129,8 @@ describe("the requests of a connection", () => {
 test("idle connections make room for new ones where there are too many", async () => {
   const server = createHttpServer((_request, response) => void response.end());
   server.maxConnections = 2;
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listenOn(server);
   closings.push(() => server.closeAllConnections(), server.close.bind(server));
-  // A server that listens on TCP has an address with a port.
-  const { port } = server.address() as AddressInfo;
 
   /** @returns a connection that had an answer and is idle now; undefined if the server dropped it. */
   async function connection(): Promise<Socket | undefined> {

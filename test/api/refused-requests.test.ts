@@ -4,7 +4,7 @@ import { unavailable } from "../../api/errors.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
-import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
+import { type AnsweringApi, type Given, startAnsweringApi } from "../harness/stubs/answering-api.ts";
 
 /** Requests that take nothing of the plan's rate window have a window of their own. */
 
@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 async function start(given: Partial<Given>) {
-  const api = await AnsweringApi.start({ body: '{"requestId":"req_1"}', plan, ...given });
+  const api = await startAnsweringApi({ body: '{"requestId":"req_1"}', plan, ...given });
   apis.push(api);
   return {
     url: api.url,

@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request } from "express";
 import { setFlagsFromString } from "node:v8";
@@ -12,6 +11,7 @@ import { messageOf } from "../../shared/errors.ts";
 import { becomes } from "../harness/assertions/eventually.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { sendRaw } from "../harness/clients/raw-http.ts";
+import { listenOn } from "../harness/stubs/listen.ts";
 
 /** Clients that send or read too slowly, at the API's HTTP server with shorter time limits. */
 
@@ -29,11 +29,8 @@ async function serve(
   timeLimits = limits,
 ): Promise<number> {
   const server = createHttpServer((request, response) => void answer(request, response), { limits: timeLimits });
-  server.listen(0, "127.0.0.1");
   closings.push(() => server.close());
-  await once(server, "listening");
-  // A server that listens on TCP has an address with a port.
-  return (server.address() as AddressInfo).port;
+  return listenOn(server);
 }
 
 /** Sends one request, or several pipelined ones. Nothing of the answers is read until the socket is. */

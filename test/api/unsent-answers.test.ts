@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { unsentBytesMax } from "../../api/search/unsent-answers.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
 import { Connection } from "../harness/clients/connection.ts";
-import { AnsweringApi, type Given } from "../harness/stubs/answering-api.ts";
+import { type AnsweringApi, type Given, startAnsweringApi } from "../harness/stubs/answering-api.ts";
 import { requestText } from "../harness/clients/raw-http.ts";
 
 /** Callers that leave the answers of their searches unread. */
@@ -31,7 +31,7 @@ const forms = [
 ];
 
 async function start(given: Partial<Given> = {}) {
-  const api = await AnsweringApi.start({ body, deliveryMs: 600_000, ...given });
+  const api = await startAnsweringApi({ body, deliveryMs: 600_000, ...given });
   closings.push(() => api.stop());
   return api;
 }

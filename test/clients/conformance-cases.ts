@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { expect } from "vitest";
 import { z } from "zod";
 import { readSource } from "../harness/assertions/sources.ts";
-import { type Arrival, startFaultyProxy } from "../harness/servers/faulty-proxy.ts";
+import { type Arrival, faultSchema, startFaultyProxy } from "../harness/servers/faulty-proxy.ts";
 import type { Service } from "../harness/processes/service.ts";
 
 /** Runs the cases of `clients/conformance.json` with the driver of a client, which makes their calls and prints how they ended. */
@@ -14,22 +14,6 @@ const deadlineMsDefault = 60_000;
 // A request that was sent at the deadline may arrive a little later on a busy machine.
 const arrivalMsMax = 1_000;
 
-const answer = z.strictObject({
-  kind: z.literal("answer"),
-  status: z.int(),
-  after: z.boolean().optional(),
-  early: z.boolean().optional(),
-  text: z.string().optional(),
-  code: z.string().optional(),
-  reason: z.string().optional(),
-  retryAfter: z.string().optional(),
-  date: z.string().optional(),
-});
-const fault = z.union([
-  z.strictObject({ kind: z.enum(["pass", "refuse", "lose", "cut", "cut-after", "hold"]) }),
-  z.strictObject({ kind: z.literal("delay"), ms: z.int() }),
-  answer,
-]);
 export const cases = z
   .object({
     cases: z.array(
@@ -42,7 +26,7 @@ export const cases = z
         creditMils: z.int().default(100),
         clockJumpMs: z.int().default(0),
         options: z.object({ deadlineMs: z.int().optional(), maxRetries: z.int().optional() }).default({}),
-        faults: z.array(fault),
+        faults: z.array(faultSchema),
         always: z.boolean().default(false),
         expect: z.strictObject({
           requests: z.int().optional(),

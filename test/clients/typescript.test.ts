@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { getEventListeners, once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -16,7 +15,7 @@ import {
 import { run } from "../harness/processes/run.ts";
 import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
-import { listen } from "../harness/stubs/listen.ts";
+import { listen, listenOn } from "../harness/stubs/listen.ts";
 
 /** What the TypeScript client promises apart from its repeats, which the conformance tests cover. */
 
@@ -119,8 +118,7 @@ test("a proxy that opens no tunnel has sent nothing, so its refusal is repeated 
     socket.end("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
   });
   onTestFinished(() => void proxy.close());
-  await once(proxy.listen(0, "127.0.0.1"), "listening");
-  const { port } = proxy.address() as AddressInfo; // A server that listens on TCP has one.
+  const port = await listenOn(proxy);
   const program = `
     import { Serpmill } from ${JSON.stringify(import.meta.resolve("../../clients/typescript/src/serpmill.ts"))};
     const client = new Serpmill({ token: "smk_a", baseURL: "https://serp.example", maxRetries: 1 });

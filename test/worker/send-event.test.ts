@@ -9,6 +9,7 @@ import { pauseAfter } from "../../shared/concurrency/retry.ts";
 import type { DueEvent } from "../../shared/webhooks/webhook-events.ts";
 import { openEventSender } from "../../worker/deliver-events.ts";
 import { becomes } from "../harness/assertions/eventually.ts";
+import { listenOn } from "../harness/stubs/listen.ts";
 import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
 import { answering, verified, WebhookReceiver } from "../harness/stubs/webhook-receiver.ts";
 
@@ -135,10 +136,7 @@ describe("to public addresses alone", () => {
     names = await startNameServer();
     resolver = new Resolver({ timeout: 1_000, tries: 1 });
     resolver.setServers([`127.0.0.1:${names.port}`]);
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const address = server.address();
-    port = typeof address === "object" && address ? address.port : 0;
+    port = await listenOn(server);
   });
   afterAll(async () => {
     server.close();

@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { Connection } from "../../harness/clients/connection.ts";
-import { AnsweringApi } from "../../harness/stubs/answering-api.ts";
+import { type AnsweringApi, startAnsweringApi } from "../../harness/stubs/answering-api.ts";
 import { requestText } from "../../harness/clients/raw-http.ts";
 
 /** The result of a search has its answer twice. One copy is enough to use it, so one copy is paid. */
@@ -16,11 +17,13 @@ const deliveryMs = 170_000;
 const session = "mcp_1";
 
 /** Its searches take long enough for one progress notification. */
-const prompt = await AnsweringApi.start({ body, deliveryMs });
-const slow = await AnsweringApi.start({ body, deliveryMs, searchMs: 1_200 });
+const prompt = await startAnsweringApi({ body, deliveryMs });
+const slow = await startAnsweringApi({ body, deliveryMs, searchMs: 1_200 });
+/** Of an answer that nothing delays, a caller that reads at once has a copy long before. */
+const impatientMs = 2_000;
+const impatient = await startAnsweringApi({ body, deliveryMs: impatientMs });
 afterAll(() => {
-  prompt.stop();
-  slow.stop();
+  for (const api of [prompt, slow, impatient]) api.stop();
 });
 
 const older = { "mcp-protocol-version": "2025-11-25", "mcp-session-id": session };
@@ -76,13 +79,6 @@ describe.each(forms)("an answer over MCP, as $title", ({ bytes, apiOf }) => {
     client.reset();
     await expect.poll(() => api.decisions).toEqual(["reversed"]);
   });
-
-  test("is paid once when the caller reads all of it", async () => {
-    const client = await ask();
-    expect(await client.readBytes(2 * copyBytes + 1)).toBe(true);
-    await expect.poll(() => api.decisions).toEqual(["confirmed"]);
-    client.reset();
-  });
 });
 
 test.each(forms.slice(2))(
@@ -106,11 +102,11 @@ test.each(forms.slice(2))(
 
 test("a text that lacks results is no whole copy: the search is paid once the structured content is there too", async () => {
   const results = [{ rank: 1, title: "a".repeat(copyBytes) }];
-  const truncating = await AnsweringApi.start({ body: JSON.stringify({ requestId: "req_1", results }), deliveryMs });
-  const impatient = await Connection.open(truncating.url);
-  impatient.send(search("current", {}));
-  await impatient.readText('"structuredContent":');
-  impatient.reset();
+  const truncating = await startAnsweringApi({ body: JSON.stringify({ requestId: "req_1", results }), deliveryMs });
+  const leaving = await Connection.open(truncating.url);
+  leaving.send(search("current", {}));
+  await leaving.readText('"structuredContent":');
+  leaving.reset();
   await expect.poll(() => truncating.decisions).toEqual(["reversed"]);
   const patient = await Connection.open(truncating.url);
   patient.send(search("current", {}));
@@ -120,11 +116,28 @@ test("a text that lacks results is no whole copy: the search is paid once the st
   truncating.stop();
 });
 
-test("a caller that takes too long for the first copy never gets all of it, and does not pay", async () => {
-  const impatient = await AnsweringApi.start({ body, deliveryMs: 200 });
-  const client = await Connection.open(impatient.url);
-  client.send(search("current", {}));
-  await expect.poll(() => impatient.decisions).toEqual(["reversed"]);
-  expect([await client.readBytes(copyBytes), client.isClosed]).toEqual([false, true]);
-  impatient.stop();
+describe("a caller that takes too long", () => {
+  async function ask(): Promise<Connection> {
+    const client = await Connection.open(impatient.url);
+    impatient.decisions.length = 0;
+    client.send(search("current", {}));
+    return client;
+  }
+
+  test("for the first copy never gets all of it, does not pay, and changes nothing by reading on", async () => {
+    const client = await ask();
+    // Before the limit of readers that take nothing ends the connection.
+    await expect.poll(() => impatient.decisions, { timeout: 20_000 }).toEqual(["reversed"]);
+    expect([await client.readBytes(copyBytes), client.isClosed]).toEqual([false, true]);
+    expect(impatient.decisions).toEqual(["reversed"]);
+  });
+
+  test("for the rest of the answer gets it, and pays once", async () => {
+    const client = await ask();
+    await client.readText('"structuredContent":');
+    await sleep(2 * impatientMs);
+    expect(await client.readBytes(2 * copyBytes + 1)).toBe(true);
+    expect(impatient.decisions).toEqual(["confirmed"]);
+    client.reset();
+  });
 });

@@ -39,7 +39,7 @@ export const deliveryMutants: readonly Mutant[] = [
   {
     name: "delivery-never-confirmed",
     what: "The API does not confirm delivered answers.",
-    caughtBy: testFile("test/api/search/delivery.test.ts"),
+    caughtBy: testFile("test/api/mcp/hand-over.test.ts"),
     edits: [inCode("Delivery.begin", "this.#confirm(request)", "undefined")],
   },
   {

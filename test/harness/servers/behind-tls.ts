@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
+import { listenOn } from "../stubs/listen.ts";
 
 /** Certificates of an authority of its own, and servers behind TLS with them, as managed services have it. */
 
@@ -68,11 +68,8 @@ export async function startBehindTls(authority: Authority, target: { host: strin
       return encrypt(socket);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    // A server that listens on TCP has an address with a port.
-    port: (server.address() as AddressInfo).port,
+    port: await listenOn(server),
     /** Shows this certificate from now on, and closes the connections that know another one. */
     show: (shown: SecureContext) => {
       context = shown;

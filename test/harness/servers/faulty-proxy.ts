@@ -1,26 +1,30 @@
 import { request as ask, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
 import { listen } from "../stubs/listen.ts";
 
+const invented = z.strictObject({
+  kind: z.literal("answer"),
+  status: z.int(),
+  after: z.boolean().optional(),
+  early: z.boolean().optional(),
+  text: z.string().optional(),
+  code: z.string().optional(),
+  reason: z.string().optional(),
+  retryAfter: z.string().optional(),
+  date: z.string().optional(),
+});
 /**
  * What happens to one request on its way. `after`: the API answers it first, and that answer is lost. `early`: the answer comes
  * before the request is read, and ends the connection.
  */
-export type Fault =
-  | { kind: "pass" | "refuse" | "lose" | "cut" | "cut-after" | "hold" }
-  | { kind: "delay"; ms: number }
-  | {
-      kind: "answer";
-      status: number;
-      after?: boolean | undefined;
-      early?: boolean | undefined;
-      text?: string | undefined;
-      code?: string | undefined;
-      reason?: string | undefined;
-      retryAfter?: string | undefined;
-      date?: string | undefined;
-    };
+export const faultSchema = z.union([
+  z.strictObject({ kind: z.enum(["pass", "refuse", "lose", "cut", "cut-after", "hold"]) }),
+  z.strictObject({ kind: z.literal("delay"), ms: z.int() }),
+  invented,
+]);
+type Fault = z.infer<typeof faultSchema>;
 
 /** A request that arrived at the proxy. */
 export interface Arrival {
@@ -72,13 +76,13 @@ async function carry(target: string, fault: Fault, request: IncomingMessage, res
   }
 }
 
-function invent(fault: Extract<Fault, { kind: "answer" }>, response: ServerResponse): void {
-  const { code, reason, retryAfter, date, text } = fault;
+function invent(answer: z.infer<typeof invented>, response: ServerResponse): void {
+  const { status, code, reason, retryAfter, date, text } = answer;
   const details = reason === undefined ? {} : { reason };
   const error = { requestId: "req_01m80e03wze4cr8a90msysevh5", error: { code, message: "Invented.", details } };
   const pause = { ...(retryAfter !== undefined && { "retry-after": retryAfter }), ...(date !== undefined && { date }) };
-  const elsewhere = fault.status === 307 ? { location: "/v1/usage" } : {};
-  response.writeHead(fault.status, { "content-type": "application/json", ...pause, ...elsewhere });
+  const elsewhere = status === 307 ? { location: "/v1/usage" } : {};
+  response.writeHead(status, { "content-type": "application/json", ...pause, ...elsewhere });
   response.end(text ?? JSON.stringify(error));
 }
 

@@ -1,5 +1,6 @@
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listenOn } from "../stubs/listen.ts";
 
 /** The two directions of a connection, as the client sees them. */
 export type Way = "requests" | "replies";
@@ -103,7 +104,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     reset();
   };
   return {
-    url: await listen(server, target),
+    url: Object.assign(new URL(target), { host: `127.0.0.1:${await listenOn(server)}` }).href,
     lead: (otherUrl) => {
       target = new URL(otherUrl);
     },
@@ -179,15 +180,4 @@ function drained(socket: Socket): Promise<void> {
     };
     socket.on("drain", go).on("close", go);
   });
-}
-
-async function listen(server: Server, target: URL): Promise<string> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, "127.0.0.1", resolve);
-  });
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("a server that listens on TCP has a port");
-  const url = new URL(target);
-  url.host = `127.0.0.1:${address.port}`;
-  return url.href;
 }

@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 import express, { type NextFunction, type Request, type Response } from "express";
@@ -21,11 +19,12 @@ import { noTracing } from "../../../shared/tracing/spans.ts";
 import { openMetrics } from "../../../shared/metrics.ts";
 import type { Scope } from "../../../shared/organizations/organizations.ts";
 import { callerWith } from "../fixtures/caller.ts";
+import { listenOn } from "./listen.ts";
 
 // More than the buffers of both ends take while the caller does not read.
 const large = Buffer.alloc(16 * 1024 * 1024, "a");
 
-/** What the searches of an {@link AnsweringApi} do. */
+/** What the searches of an {@link startAnsweringApi} do. */
 export interface Given {
   /** The body of every answer. */
   body: string;
@@ -40,43 +39,27 @@ export interface Given {
   scopes?: readonly Scope[];
 }
 
+export type AnsweringApi = Awaited<ReturnType<typeof startAnsweringApi>>;
+/** What delivery decided about the charges, in order. */
+type Decisions = ("confirmed" | "reversed")[];
+
 /** The HTTP side of the API without Redis and Postgres. A token is the id of its organization; every search is charged. */
-export class AnsweringApi {
-  readonly url: string;
-  /** What delivery decided about the charges, in order. */
-  readonly decisions: ("confirmed" | "reversed")[] = [];
-  readonly unsentBytes: () => Promise<number>;
-  readonly #close: () => void;
-
-  private constructor(parts: Pick<AnsweringApi, "url" | "decisions" | "unsentBytes"> & { close: () => void }) {
-    this.url = parts.url;
-    this.decisions = parts.decisions;
-    this.unsentBytes = parts.unsentBytes;
-    this.#close = parts.close;
-  }
-
-  static async start(given: Given): Promise<AnsweringApi> {
-    const decisions: AnsweringApi["decisions"] = [];
-    const metrics = openMetrics();
-    const server = createHttpServer(createApp(given, decisions, metrics));
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    // A server that listens on TCP has an address with a port.
-    const { port } = server.address() as AddressInfo;
-    const unsentBytes = async () => (await metrics.unsentBytes.get()).values[0]?.value ?? 0;
-    const close = () => {
+export async function startAnsweringApi(given: Given) {
+  const decisions: Decisions = [];
+  const metrics = openMetrics();
+  const server = createHttpServer(createApp(given, decisions, metrics));
+  return {
+    url: `http://127.0.0.1:${await listenOn(server)}`,
+    decisions,
+    unsentBytes: async () => (await metrics.unsentBytes.get()).values[0]?.value ?? 0,
+    stop: () => {
       server.close();
       server.closeAllConnections();
-    };
-    return new AnsweringApi({ url: `http://127.0.0.1:${port}`, decisions, unsentBytes, close });
-  }
-
-  stop(): void {
-    this.#close();
-  }
+    },
+  };
 }
 
-function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: ReturnType<typeof openMetrics>) {
+function createApp(given: Given, decisions: Decisions, metrics: ReturnType<typeof openMetrics>) {
   const log = openLog({ name: "test", level: "silent" });
   const parts = partsOf(given, decisions, metrics, log);
   const app = express();
@@ -100,7 +83,7 @@ function createApp(given: Given, decisions: AnsweringApi["decisions"], metrics: 
 
 function partsOf(
   given: Given,
-  decisions: AnsweringApi["decisions"],
+  decisions: Decisions,
   metrics: ReturnType<typeof openMetrics>,
   log: ReturnType<typeof openLog>,
 ) {

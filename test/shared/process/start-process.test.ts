@@ -4,6 +4,7 @@ import { RunningProcess } from "../../harness/processes/process.ts";
 import { run } from "../../harness/processes/run.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { usualSettings } from "../../harness/processes/supervised-process.ts";
+import { listenOn } from "../../harness/stubs/listen.ts";
 
 const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis://localhost:6379" };
 
@@ -44,12 +45,7 @@ describe("with servers", () => {
 
   test.each(["API_PORT", "API_OPS_PORT"])("an API whose %s is in use logs that and exits", async (setting) => {
     const other = createServer();
-    const port = await new Promise<number>((resolve) => {
-      other.listen(0, "127.0.0.1", () => {
-        const address = other.address();
-        resolve(typeof address === "object" && address ? address.port : 0);
-      });
-    });
+    const port = await listenOn(other);
     const ended = await run("api/main.ts", [], environment({ ...own(), [setting]: String(port) }));
     other.close();
     expect(ended.exitCode).toBe(1);

@@ -1,7 +1,5 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createSecureServer } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
@@ -23,6 +21,7 @@ import {
 } from "../../../harness/stubs/serper-stub.ts";
 import { eventually } from "../../../harness/assertions/eventually.ts";
 import { createAuthority } from "../../../harness/servers/behind-tls.ts";
+import { listenOn } from "../../../harness/stubs/listen.ts";
 import { farMs } from "./fixtures.ts";
 
 let stub: SerperStub;
@@ -164,11 +163,8 @@ async function startSilentOverTls() {
     ports.push(request.socket.remotePort);
     if (request.socket.remotePort !== ports[0]) response.end("{}");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   onTestFinished(() => void server.close());
-  // A server that listens on TCP has an address with a port.
-  return { url: `https://localhost:${(server.address() as AddressInfo).port}/`, calls: () => ports.length };
+  return { url: `https://localhost:${await listenOn(server)}/`, calls: () => ports.length };
 }
 
 test("a connection that falls silent fails no later call, also at a provider that speaks HTTP/2", async () => {
