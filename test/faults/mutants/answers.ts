@@ -47,7 +47,7 @@ export const answerMutants: readonly Mutant[] = [
   {
     name: "holds-stay-in-a-full-redis",
     what: "Holds cannot end while Redis is out of memory.",
-    caughtBy: testFile("test/shared/credits/key-records.test.ts"),
+    caughtBy: testFile("test/shared/credits/holds.test.ts"),
     edits: [inCode("Script.endingWork", "script.#flags = allowOutOfMemory", "script.#flags = allowOutOfMemory && ''")],
   },
 ];
