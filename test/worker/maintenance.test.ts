@@ -1,5 +1,5 @@
-import { pino } from "pino";
-import { afterAll, expect, test } from "vitest";
+import { type Logger, pino } from "pino";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../../shared/config.ts";
 import { openContext } from "../../shared/process/context.ts";
 import { indexEntryOf } from "../../shared/credits/open-holds.ts";
@@ -8,35 +8,40 @@ import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
+import { whenReady } from "../../shared/redis/connect.ts";
 import { processUrlOf } from "../../local/postgres.ts";
 import { changeLimits } from "../../api/organizations/limits.ts";
 import { issueToken } from "../../api/tokens/tokens.ts";
 import { startMaintenance } from "../../worker/maintenance.ts";
+import { sweepHolds } from "../../worker/sweep-holds.ts";
 import { readBacklog } from "../../shared/queue/backlog.ts";
 import { queueKeys, scorePerTurn } from "../../shared/queue/search-queue.ts";
 import { reverseUndelivered } from "../../worker/reconcile.ts";
-import { eventually } from "../harness/assertions/eventually.ts";
+import { becomes, eventually } from "../harness/assertions/eventually.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { freshDatabase, freshRedis } from "../harness/servers/servers.ts";
 import { chargeOf } from "../harness/fixtures/charge-of.ts";
 import { createPayer } from "../harness/fixtures/payer.ts";
 
 const lines: string[] = [];
-const [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
-const config = readConfig({
-  DATABASE_URL: processUrlOf(postgres.url),
-  REDIS_URL: server.url,
-  SERP_PROVIDERS: "sandbox",
-});
 const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-const context = openContext({ config, name: "worker", databaseSizeMax: 2, log });
-startMaintenance({ ...context, settlement: new Settlement(context) }, newId("worker"), {
-  isCutOff: async () => false,
-});
-afterAll(async () => {
-  await context.shutdown.run(context.log);
-  await Promise.all([server.stop(), postgres.drop()]);
-});
+
+/** A worker's connections to servers of their own. */
+async function openServers(settings: { databaseSizeMax: number; log: Logger }) {
+  const [postgres, server] = await Promise.all([freshDatabase(), freshRedis()]);
+  const urls = { DATABASE_URL: processUrlOf(postgres.url), REDIS_URL: server.url };
+  const config = readConfig({ ...urls, SERP_PROVIDERS: "sandbox" });
+  const context = openContext({ config, name: "worker", ...settings });
+  const close = async () => {
+    await context.shutdown.run(context.log);
+    await Promise.all([server.stop(), postgres.drop()]);
+  };
+  return { ...context, settlement: new Settlement(context), ownerUrl: postgres.url, close };
+}
+
+const context = await openServers({ databaseSizeMax: 2, log });
+startMaintenance(context, newId("worker"), { isCutOff: async () => false });
+afterAll(context.close);
 
 /** Charges of a token with a limit, whose delivery nothing has confirmed, and which leave 95 mils. */
 async function newCharges(charges = 1) {
@@ -59,7 +64,7 @@ async function newCharges(charges = 1) {
 
 /** Makes all charges that are not confirmed six minutes older. */
 const passSixMinutes = () =>
-  asOwner(postgres.url, (owner) =>
+  asOwner(context.ownerUrl, (owner) =>
     owner.query("update undelivered set charged_at = charged_at - interval '6 minutes'"),
   );
 
@@ -87,7 +92,7 @@ test("a step of maintenance that fails is counted, and stops none behind it", as
 });
 
 test("a locked organization and a locked token keep no other organization's unconfirmed charges from being reversed", async () => {
-  await asOwner(postgres.url, async (owner) => {
+  await asOwner(context.ownerUrl, async (owner) => {
     // Its charges are the oldest, and as many as a run reverses.
     const ofLocked = await newCharges(500);
     const [ofLockedToken, other] = [await newCharges(), await newCharges()];
@@ -103,7 +108,7 @@ test("a locked organization and a locked token keep no other organization's unco
 });
 
 test("a reversal run that meets locked organizations ends before the lease of the leader", async () => {
-  await asOwner(postgres.url, async (owner) => {
+  await asOwner(context.ownerUrl, async (owner) => {
     const locked = await Promise.all([newCharges(), newCharges(), newCharges()]);
     await owner.query("begin");
     await owner.query("select from organizations where id = any($1) for update", [
@@ -159,7 +164,7 @@ test("a hold of an organization that Postgres lacks is dropped, its copy of the 
 test("searches that were not charged are forgotten after 30 days, and not before", async () => {
   const { database } = context;
   const organizationId = await createPayer(database);
-  await asOwner(postgres.url, (owner) =>
+  await asOwner(context.ownerUrl, (owner) =>
     owner.query(
       `insert into refunds (organization_id, request_id, version, reason, created_at)
        select $1, 'req_' || days, 1, 'swept', now() - make_interval(days => days) from unnest(array[29, 31, 300]) days`,
@@ -187,11 +192,11 @@ test("a search that failed is deleted with its keyword after an hour, although n
 
 test("a dump shows in the metrics with the number of transactions since it began, also to a login that may not see its time", async () => {
   const age = async () => (await context.metrics.oldestSnapshotAge.get()).values[0]?.value ?? 0;
-  await asOwner(postgres.url, async (dumping) => {
+  await asOwner(context.ownerUrl, async (dumping) => {
     await dumping.query("begin isolation level repeatable read");
     await dumping.query("select from organizations");
     const transactions = "do $$ begin for n in 1..500 loop perform pg_current_xact_id(); commit; end loop; end $$";
-    await asOwner(postgres.url, (other) => other.query(transactions));
+    await asOwner(context.ownerUrl, (other) => other.query(transactions));
     await expect.poll(age).toBeGreaterThanOrEqual(500);
     await dumping.query("commit");
   });
@@ -224,3 +229,38 @@ test.each(["", "a".repeat(64)])(
     expect(lines.filter((line) => line.includes(requestId))).toHaveLength(1);
   },
 );
+
+test("a sweep that meets a locked organization ends before the lease of the leader, and ends the holds of all others", async () => {
+  // Its connections, without maintenance.
+  const sweeping = await openServers({ databaseSizeMax: 4, log: pino({ level: "silent" }) });
+  onTestFinished(sweeping.close);
+  const { redis, database } = sweeping;
+  await whenReady(redis, 60_000);
+  const overdueHolds = async (searches: number, deadlineAtMs: number) => {
+    const organizationId = await createPayer(database);
+    const { holds } = keysOf(organizationId);
+    const ids = Array.from({ length: searches }, () => newId("req"));
+    await redis.hset(holds, { held: 0, ...Object.fromEntries(ids.map((id) => [id, `0:${deadlineAtMs}:`])) });
+    const entries = ids.map((requestId) => indexEntryOf({ organizationId, requestId, keyHash: "" }));
+    await redis.zadd(holdIndexKey, ...entries.flatMap((entry) => [deadlineAtMs, entry]));
+    return { organizationId, open: async () => (await redis.hlen(holds)) - 1 };
+  };
+  // The oldest, and more than a page.
+  const locked = await overdueHolds(1_200, 1_000);
+  const sweepsInTime = async () => {
+    const other = await overdueHolds(1, 2_000);
+    const beganAtMs = performance.now();
+    await expect(sweepHolds(sweeping)).rejects.toThrow(/lock/);
+    const tookMs = performance.now() - beganAtMs;
+    return (await other.open()) === 0 && tookMs < protocolTimes.leaderLeaseMs;
+  };
+  await asOwner(sweeping.ownerUrl, async (owner) => {
+    await owner.query("begin");
+    await owner.query("select from organizations where id = $1 for update", [locked.organizationId]);
+    // On a busy machine one run may take longer for another reason.
+    expect(await becomes(sweepsInTime)).toBe(true);
+    await owner.query("commit");
+  });
+  await sweepHolds(sweeping);
+  expect(await locked.open()).toBe(0);
+});
