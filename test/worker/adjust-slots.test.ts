@@ -16,8 +16,8 @@ import { openFreshRedis } from "../harness/servers/open-redis.ts";
 const log = openLog({ name: "test", level: "silent" });
 const beyondShare = withinShareMax + 1;
 
-/** Workers whose searches end with the test, and a queue to them. */
-async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst: number; slots: number }) {
+/** Workers whose searches end with the test, and a queue to them. Without `slots` nothing adjusts theirs. */
+async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst: number; slots?: number }) {
   const { redis, server, close } = await openFreshRedis();
   const shutdown = new Shutdown();
   const connections = new RedisConnections({ url: server.url, log, shutdown });
@@ -51,6 +51,7 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     loops.push(loop);
     await loop.start();
     await eventually(async () => started.length === workers * runsAtFirst);
+    if (slots === undefined) continue;
     const google = { callsWaiting: () => 1, callsMax: () => 1 };
     const measured = { jobs: loop, average: { runMs: 1_000 }, google, changed: async () => undefined };
     adjustSlots({ redis, metrics, log, shutdown }, new ConcurrencyController(slots), measured);
@@ -103,4 +104,20 @@ test("a worker takes as many searches within shares on top as it has slots at le
   await eventually(async () => started.includes(only));
   expect(started).not.toContain(within[2]);
   expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(1);
+});
+
+test("a worker that waits for a search, and has no slot any more when one is added, wakes another that waits", async () => {
+  const { loops, redis, enqueue } = await openWorkers(1, { runsAtFirst: 1 });
+  loops[0]?.setConcurrency(2);
+  const isWaiting = async (name: string) =>
+    new RegExp(` name=${name} .* flags=b `).test(String(await redis.call("CLIENT", "LIST")));
+  await eventually(() => isWaiting("serpmill-worker-takes"));
+  loops[0]?.setConcurrency(1);
+  const other = redis.duplicate({ connectionName: "other" });
+  onTestFinished(() => other.disconnect());
+  // Behind the first worker, which gets the marker of the search.
+  const woken = other.bzpopmin(queueKeys.marker, 5);
+  await eventually(() => isWaiting("other"));
+  await enqueue(1, beyondShare);
+  expect(await woken).not.toBeNull();
 });
