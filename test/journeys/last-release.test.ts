@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { migrate } from "../../shared/database/migrate.ts";
+import { SearchStream } from "../harness/clients/search-stream.ts";
 import { prepareUpgrade } from "../harness/processes/last-release.ts";
 import { run } from "../harness/processes/run.ts";
 import { type Answer, type Api, Service } from "../harness/processes/service.ts";
@@ -23,6 +24,7 @@ type Release = "last" | "this";
 
 const checkoutOf = (release: Release) => (release === "last" ? upgrade.last : undefined);
 const callers = 8;
+const enough = 200; // Searches by what was replaced.
 const organizationTerms = { creditMils: 1_000_000, terms: { windowLimit: 1_000_000, concurrency: 1_000 } };
 
 /** A failing search is refunded, and each other one charged once, whatever release has it. @param api the number of the API. */
@@ -88,8 +90,10 @@ test("an upgrade and a rollback under load, in the documented order, fail no sea
   const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
   const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
   try {
-    const { answers, orgId, api } = await upgradeAndBack(service);
-    expect(answers.filter(({ status, body }) => status !== 200 || body.creditsCharged !== 5)).toEqual([]);
+    const { stream, orgId, api } = await upgradeAndBack(service);
+    const { answers, failures } = stream;
+    expect(failures).toEqual([]);
+    expect(answers.filter(({ body }) => body.creditsCharged !== 5)).toEqual([]);
     const charges = await service.chargesOf({ organizationId: orgId });
     expect(charges).toEqual(answers.map(() => ({ kind: "charge", mils: -5 })));
     await searchThrough(service, service.apis.indexOf(api));
@@ -143,9 +147,9 @@ const both = async <T>(start: () => Promise<T>): Promise<[T, T]> => [await start
 
 /**
  * Migrates, replaces two workers and then two APIs, and goes back, while callers search all the time.
- * @returns their organization, what they got, and an API of the last release that serves at the end.
+ * @returns what they got, their organization, and an API of the last release that serves at the end.
  */
-async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; orgId: string; api: Api }> {
+async function upgradeAndBack(service: Service): Promise<{ stream: SearchStream<Answer>; orgId: string; api: Api }> {
   const startWorkers = (release: Release) => both(() => service.startWorker({}, checkoutOf(release)));
   const startApis = async (release: Release) => {
     const started = await both(() => service.startApi({}, checkoutOf(release)));
@@ -155,38 +159,26 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; or
   let workers = await startWorkers("last");
   let apis = await startApis("last");
   const { token, orgId } = await organizationOfLastRelease(service);
-  const answers: Answer[] = [];
-  const over = new AbortController();
-  let asked = 0;
-  const ask = async () => {
-    while (!over.signal.aborted) {
-      const n = (asked += 1);
-      const api = service.apis.indexOf(n % 2 === 0 ? apis[0] : apis[1]);
-      const key = n % 3 === 0 ? { key: `key-${n}` } : {};
-      answers.push(await service.search(token, { keyword: `load ${n}` }, { api, ...key }));
-    }
-  };
-  const asking = Promise.all(Array.from({ length: callers }, ask));
-  const manyAnswers = () => {
-    const before = answers.length;
-    return service.until(async () => answers.length >= before + 200);
-  };
+  const stream = new SearchStream(service, callers, (nth) => {
+    const api = service.apis.indexOf(nth % 2 === 0 ? apis[0] : apis[1]);
+    return service.search(token, { keyword: `load ${nth}` }, { api, ...(nth % 3 === 0 && { key: `key-${nth}` }) });
+  });
   const replaceWorkers = async (release: Release) => {
     const old = workers;
     workers = await startWorkers(release);
     expect(await Promise.all(old.map((worker) => worker.stop()))).toEqual([0, 0]);
-    await manyAnswers();
+    await stream.more(enough);
   };
   const replaceApis = async (release: Release) => {
     const old = apis;
     apis = await startApis(release);
     expect(await Promise.all(old.map((api) => api.stop()))).toEqual([0, 0]);
-    await manyAnswers();
+    await stream.more(enough);
   };
   try {
-    await manyAnswers();
+    await stream.more(enough);
     await migrateToThisRelease({ url: service.databaseUrl });
-    await manyAnswers();
+    await stream.more(enough);
     await replaceWorkers("this");
     await replaceApis("this");
     // The token of the last release keeps its scopes.
@@ -194,8 +186,7 @@ async function upgradeAndBack(service: Service): Promise<{ answers: Answer[]; or
     await replaceApis("last");
     await replaceWorkers("last");
   } finally {
-    over.abort();
-    await asking;
+    await stream.end();
   }
-  return { answers, orgId, api: apis[0] };
+  return { stream, orgId, api: apis[0] };
 }

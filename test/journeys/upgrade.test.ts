@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { freePort } from "../../local/ports.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
+import { SearchStream } from "../harness/clients/search-stream.ts";
 import { type Api, type Organization, Service } from "../harness/processes/service.ts";
 import { startHaproxy, withoutHaproxy } from "../harness/servers/haproxy.ts";
 import { type NameServer, startNameServer } from "../harness/stubs/name-server.ts";
@@ -145,12 +146,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind the proxy of deploy/proxy${withou
   test("replacing each worker and then each API fails no search, charges each once, and runs none twice", async () => {
     const old = [await startApi(), await startApi()];
     await service.until(async () => (await search("first")).status === 200);
-    const answers: { status: number; text: string }[] = [];
-    const over = new AbortController();
-    const ask = async () => {
-      while (!over.signal.aborted) answers.push(await search(`upgrade ${answers.length}`));
-    };
-    const asking = Promise.all(Array.from({ length: callers }, ask));
+    const stream = new SearchStream(service, callers, (nth) => search(`upgrade ${nth}`));
     try {
       for (const { api } of old) await isServing(api);
       for (const worker of service.workers.slice()) {
@@ -163,18 +159,16 @@ describe.skipIf(withoutHaproxy !== "")(`behind the proxy of deploy/proxy${withou
         expect(await api.stop()).toBe(0);
         names.addresses.delete(address);
       }
-      const seen = answers.length;
-      await service.until(async () => answers.length >= seen + 10 * callers);
+      await stream.more(9 * callers);
     } finally {
-      over.abort();
-      await asking;
+      await stream.end();
     }
-    expect(answers.filter(({ status }) => status !== 200).map(({ status, text }) => `${status} ${text}`)).toEqual([]);
+    expect(stream.failures).toEqual([]);
     await service.rest();
     const ledger = await service.ledgerOf(organization.organizationId);
     const charges = ledger.filter(({ kind }) => kind === "charge");
     expect(ledger.filter(({ kind }) => !["grant", "charge"].includes(kind))).toEqual([]);
-    expect(charges.length).toBe(answers.length + 1);
+    expect(charges.length).toBe(stream.answers.length + 1);
     expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
     expect(service.apis.flatMap(({ errors }) => errors)).toEqual([]);
   });

@@ -1,41 +1,35 @@
-import type { Api, Service } from "../processes/service.ts";
-
-const inFlight = 2; // More would only load the machine: each search passes through everything that is replaced.
-const untilAnotherMs = 60_000;
+import type { Service } from "../processes/service.ts";
 
 /**
- * Callers that search without a pause, at one API after the other as a load balancer sends them, and never retry.
+ * Callers that search without a pause, and never retry. `search` gets the number of the search.
  *
- *   const stream = new SearchStream(service, token, api);
+ *   const stream = new SearchStream(service, 2, (nth) => service.search(token, { keyword: `search ${nth}` }));
  *   await stream.more(10);       // what was changed has been used
  *   await stream.end();
  */
-export class SearchStream {
+export class SearchStream<Answer extends { status: number; text: string }> {
+  /** The answers with status 200. */
+  readonly answers: Answer[] = [];
   /** What failed: the status and the body, or why there was no answer. */
   readonly failures: string[] = [];
-  answered = 0;
-  /** The API that gets the next searches. */
-  api: Api;
   readonly #service: Service;
-  readonly #token: string;
+  readonly #search: (nth: number) => Promise<Answer>;
   readonly #callers: Promise<void>[];
   #sent = 0;
   #hasEnded = false;
 
-  constructor(service: Service, token: string, api: Api) {
+  constructor(service: Service, callers: number, search: (nth: number) => Promise<Answer>) {
     this.#service = service;
-    this.#token = token;
-    this.api = api;
-    this.#callers = Array.from({ length: inFlight }, () => this.#search());
+    this.#search = search;
+    this.#callers = Array.from({ length: callers }, () => this.#ask());
   }
 
-  async #search(): Promise<void> {
+  async #ask(): Promise<void> {
     while (!this.#hasEnded) {
       this.#sent += 1;
-      const api = this.#service.apis.indexOf(this.api);
-      const keyword = `search ${this.#sent}`;
-      await this.#service.search(this.#token, { keyword }, { api }).then(
-        ({ status, text }) => (status === 200 ? (this.answered += 1) : this.failures.push(`${status} ${text}`)),
+      await this.#search(this.#sent).then(
+        (answer) =>
+          answer.status === 200 ? this.answers.push(answer) : this.failures.push(`${answer.status} ${answer.text}`),
         (error: unknown) => this.failures.push(String(error)),
       );
     }
@@ -43,8 +37,8 @@ export class SearchStream {
 
   /** Waits until this many searches more were answered that began after now. */
   async more(count: number): Promise<void> {
-    const enough = this.answered + inFlight + count;
-    await this.#service.until(async () => this.answered >= enough || this.failures.length > 0, untilAnotherMs);
+    const enough = this.answers.length + this.#callers.length + count;
+    await this.#service.until(async () => this.answers.length >= enough || this.failures.length > 0);
   }
 
   async end(): Promise<void> {
