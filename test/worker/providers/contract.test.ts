@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigError, providerNames } from "../../../shared/config.ts";
 import { element } from "../../harness/assertions/element.ts";
 import { result } from "../../../shared/results.ts";
-import type { Failure, Page, Provider } from "../../../worker/providers/provider.ts";
+import type { Account, Failure, Page, Provider } from "../../../worker/providers/provider.ts";
 import { openProvider } from "../../../worker/providers/registry.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { engineConfig, query } from "../../harness/fixtures/queries.ts";
@@ -121,7 +121,6 @@ describe.each(providerNames)("provider %s", (name) => {
   test("it reports the balance of its account, or its searches are free", () => {
     const costs = [read(entry.page), read(entry.empty)].map(({ costMicroUsd = 0 }) => costMicroUsd);
     expect(provider.account !== undefined || Math.max(...costs) === 0).toBe(true);
-    // contract-accounts.test.ts tests the balance itself.
     expect(entry.account === undefined).toBe(provider.account === undefined);
   });
 
@@ -192,6 +191,65 @@ describe.each(providerNames)("provider %s", (name) => {
       const outcome = read(withValueAt(entry.page, path, harmfulText));
       return !("failure" in outcome) && !isClean(outcome);
     });
+    expect(wrong).toEqual([]);
+  });
+});
+
+const accounts = providerNames.flatMap((name) => {
+  const entry: ContractCase = contractCases[name];
+  const { account } = openProvider(name, engineConfig(entry.settings));
+  return account === undefined || entry.account === undefined
+    ? []
+    : [{ name, entry, account, expected: entry.account }];
+});
+const balancePattern = /^-?\d{1,3}(,\d{3})*(\.\d\d)? (credits|searches left|USD)$/;
+
+describe.each(accounts)("the account of $name", ({ name, entry, account, expected: accountCase }) => {
+  const read = (body: unknown, status = 200): Account | Failure =>
+    account.read({ status, headers: {}, body: typeof body === "string" ? body : JSON.stringify(body) });
+
+  test("its request goes to the configured host, with the secret in the usual part", () => {
+    const { request } = account;
+    const base = Object.entries(entry.settings).find(([setting]) => setting.endsWith("_BASE_URL"))?.[1] ?? "none";
+    expect(request.url.split("?")[0]).toBe(`${base}${accountCase.path}`);
+    expect(request.body).toBe("");
+    const secret = entry.secret?.text ?? "none";
+    const partsWithSecret = (["url", "headers"] as const).filter((part) =>
+      JSON.stringify(request[part]).includes(secret),
+    );
+    expect(partsWithSecret).toEqual([entry.secret?.in]);
+  });
+
+  test("the balance is reported in the provider's unit, and whether it is spent", () => {
+    expect(read(accountCase.answer)).toEqual({ balance: accountCase.balance, isSpent: false });
+    const spent = read(accountCase.spent);
+    expect(spent).toEqual({ balance: expect.stringMatching(balancePattern), isSpent: true });
+  });
+
+  test.each(providerFailures[name])("status %i with %j is the failure %s here, too", (status, body, kind) => {
+    expect(read(body, status)).toMatchObject({ failure: kind });
+  });
+
+  test("another status, a foreign body or a truncated answer is never an account", () => {
+    for (const status of [201, 204, 302, 400, 401, 402, 403, 404, 408, 429, 500, 502, 503]) {
+      expect(read(accountCase.answer, status)).toHaveProperty("failure");
+    }
+    for (const body of [...foreignBodies, entry.page, entry.empty]) expect(read(body)).toHaveProperty("failure");
+    const whole = JSON.stringify(accountCase.answer);
+    for (let length = 0; length < whole.length; length += 1) {
+      expect(read(whole.slice(0, length))).toHaveProperty("failure");
+    }
+  });
+
+  test("an unexpected value in any part of the answer is a failure, or leaves a number with its unit", () => {
+    const wrong = pathsOf(accountCase.answer).flatMap((path) =>
+      [...unexpectedValues, harmfulText, "12", true, 1e21].flatMap((value) => {
+        const outcome = read(withValueAt(accountCase.answer, path, value));
+        return "failure" in outcome || balancePattern.test(outcome.balance)
+          ? []
+          : [`${path.join(".")} = ${outcome.balance}`];
+      }),
+    );
     expect(wrong).toEqual([]);
   });
 });
