@@ -3,7 +3,7 @@ import { processUrlOf } from "../../../local/postgres.ts";
 import { startRedis } from "../../../local/redis.ts";
 import type { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
-import { PostgresPair } from "../../harness/servers/postgres-pair.ts";
+import { type PostgresPair, startPostgresPair } from "../../harness/servers/postgres-pair.ts";
 import { startPostgresProxy } from "../../harness/servers/postgres-proxy.ts";
 import type { Failover, PreparedFailover } from "./failover.ts";
 
@@ -23,7 +23,7 @@ async function open(
 ): Promise<PreparedFailover> {
   const redis = await startRedis();
   shutdown.register("Redis", () => redis.stop());
-  const pair = await PostgresPair.start(options);
+  const pair = await startPostgresPair(options);
   shutdown.register("Postgres", () => pair.close());
   const proxy = await startPostgresProxy(pair);
   shutdown.register("HAProxy", () => proxy.close());

@@ -9,7 +9,7 @@ import { GuardedFolder } from "../processes/guarded-folder.ts";
 import { eventually } from "../assertions/eventually.ts";
 import { asOwner } from "./as-owner.ts";
 import { debianPostgres } from "./debian-postgres.ts";
-import { type Proxy, startProxy } from "./proxy.ts";
+import { startProxy } from "./proxy.ts";
 import { signalPostgres } from "./signal-postgres.ts";
 
 const standbyName = "standby_1";
@@ -19,85 +19,61 @@ const copyTimeoutMs = 60_000;
 export const withoutPostgresPair = debianPostgres() === undefined ? " (skipped: no Debian package postgresql)" : "";
 
 /** A Postgres and its standby, of the version that Debian has. */
-export class PostgresPair {
-  readonly primary: LocalServer;
-  readonly standby: LocalServer;
-  /** Between the standby and the primary. */
-  readonly replication: Proxy;
-  readonly #folder: GuardedFolder;
+export type PostgresPair = Awaited<ReturnType<typeof startPostgresPair>>;
 
-  private constructor(parts: {
-    primary: LocalServer;
-    standby: LocalServer;
-    replication: Proxy;
-    folder: GuardedFolder;
-  }) {
-    this.primary = parts.primary;
-    this.standby = parts.standby;
-    this.replication = parts.replication;
-    this.#folder = parts.folder;
+/** Starts both, and waits until the standby has what the primary has. */
+export async function startPostgresPair({ isSynchronous }: { isSynchronous: boolean }) {
+  const programs = debianPostgres() ?? "";
+  const guarded = await GuardedFolder.create("serpmill-pair-");
+  const primary = await startPostgres({ programs, folder: join(guarded.path, "primary") });
+  const replication = await startProxy(primary.url);
+  const standby = await startStandby({
+    primary,
+    programs,
+    folder: join(guarded.path, "standby"),
+    from: replication.url,
+  });
+  if (isSynchronous) {
+    const file = join(primary.folder, "data", "postgresql.conf");
+    await appendFile(file, `synchronous_standby_names = '${standbyName}'\n`);
+    await asOwner(primary.url, (client) => client.query("select pg_reload_conf()"));
   }
-
-  /** Starts both, and waits until the standby has what the primary has. */
-  static async start({ isSynchronous }: { isSynchronous: boolean }): Promise<PostgresPair> {
-    const programs = debianPostgres() ?? "";
-    const folder = await GuardedFolder.create("serpmill-pair-");
-    const primary = await startPostgres({ programs, folder: join(folder.path, "primary") });
-    const replication = await startProxy(primary.url);
-    const standby = await startStandby({
-      primary,
-      programs,
-      folder: join(folder.path, "standby"),
-      from: replication.url,
-    });
-    const pair = new PostgresPair({ primary, standby, replication, folder });
-    if (isSynchronous) {
-      const file = join(primary.folder, "data", "postgresql.conf");
-      await appendFile(file, `synchronous_standby_names = '${standbyName}'\n`);
-      await asOwner(primary.url, (client) => client.query("select pg_reload_conf()"));
-    }
-    await eventually(() => pair.isReplicating(isSynchronous ? "sync" : "async"));
-    return pair;
-  }
-
-  /** Kills the primary with all its connections, as `kill -9` of each process. */
-  killPrimary(): void {
-    signalPostgres(this.primary.pid, "SIGKILL");
-  }
-
-  /** The primary answers nothing any more and closes nothing, as a host that lost its network. */
-  freezePrimary(): void {
-    signalPostgres(this.primary.pid, "SIGSTOP");
-  }
-
-  /** Promotes the standby by hand. @returns when it answered as a primary, by `performance.now()`. */
-  async promote(): Promise<number> {
-    return asOwner(this.standby.url, async (client) => {
-      await client.query("select pg_promote(false)");
-      await eventually(async () => (await client.query("select pg_is_in_recovery() as is")).rows[0]?.is === false);
-      return performance.now();
-    });
-  }
-
   /** Whether the standby has what the primary has, and is in this state. */
-  isReplicating(state: "sync" | "async"): Promise<boolean> {
-    return asOwner(this.primary.url, async (client) => {
+  const isReplicating = (state: "sync" | "async"): Promise<boolean> =>
+    asOwner(primary.url, async (client) => {
       const { rows } = await client.query(
         "select sync_state, replay_lsn = pg_current_wal_lsn() as is_equal from pg_stat_replication where application_name = $1",
         [standbyName],
       );
       return rows[0]?.sync_state === state && rows[0]?.is_equal === true;
     });
-  }
-
-  async close(): Promise<void> {
-    signalPostgres(this.primary.pid, "SIGKILL");
-    await this.replication.close();
-    await Promise.all([this.primary.stop(), this.standby.stop()]);
-    // The data may be in other folders, which Postgres' user can access.
-    for (const { folder } of [this.primary, this.standby]) await rm(folder, { recursive: true, force: true });
-    this.#folder.remove();
-  }
+  await eventually(() => isReplicating(isSynchronous ? "sync" : "async"));
+  return {
+    primary,
+    standby,
+    /** Between the standby and the primary. */
+    replication,
+    isReplicating,
+    /** Kills the primary with all its connections, as `kill -9` of each process. */
+    killPrimary: () => signalPostgres(primary.pid, "SIGKILL"),
+    /** The primary answers nothing any more and closes nothing, as a host that lost its network. */
+    freezePrimary: () => signalPostgres(primary.pid, "SIGSTOP"),
+    /** Promotes the standby by hand. @returns when it answered as a primary, by `performance.now()`. */
+    promote: () =>
+      asOwner(standby.url, async (client) => {
+        await client.query("select pg_promote(false)");
+        await eventually(async () => (await client.query("select pg_is_in_recovery() as is")).rows[0]?.is === false);
+        return performance.now();
+      }),
+    close: async () => {
+      signalPostgres(primary.pid, "SIGKILL");
+      await replication.close();
+      await Promise.all([primary.stop(), standby.stop()]);
+      // The data may be in other folders, which Postgres' user can access.
+      for (const { folder } of [primary, standby]) await rm(folder, { recursive: true, force: true });
+      guarded.remove();
+    },
+  };
 }
 
 /** Copies a primary, and starts the copy as its standby. @param options.from the address at which it follows the primary. */
