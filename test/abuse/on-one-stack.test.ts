@@ -6,7 +6,7 @@ import { stackServers } from "../harness/servers/servers.ts";
 import { tenOrganic } from "../harness/stubs/serper-stub.ts";
 import { attacks } from "./all.ts";
 import type { Attack, Finding } from "./attack.ts";
-import { AttackStack } from "./attack-stack.ts";
+import { openAttackStack } from "./attack-stack.ts";
 
 /**
  * An attacker gets nothing for free and stops no other caller. Quick attacks, for what they gain and not for how fast others
@@ -19,7 +19,7 @@ const attemptsMax = 3;
 const connectMsMax = 250;
 const pauseMs = 100;
 
-const stack = await AttackStack.open(stackServers(), { workers: 2 });
+const stack = await openAttackStack(stackServers(), { workers: 2 });
 afterAll(() => stack.close());
 
 test.each(attacks.filter(({ sharesStack }) => sharesStack))("$name", async (attack) => {

@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
 import { waitFor } from "../../shared/concurrency/wait-for.ts";
-import type { LocalServer } from "../../local/local-server.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { startRedis } from "../../local/redis.ts";
 import type { Shutdown } from "../../shared/concurrency/shutdown.ts";
@@ -14,7 +13,7 @@ import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 import { SteadyLoad } from "./load.ts";
 import { writePastTraffic } from "./past-traffic.ts";
-import { configOf, ScrapeTargets } from "./scrape-targets.ts";
+import { configOf, openScrapeTargets } from "./scrape-targets.ts";
 
 const redisBytesMax = 64 * 1_048_576;
 const startMsMax = 300_000;
@@ -67,8 +66,8 @@ export async function openDrillStack(opening: Opening, options: DrillStackOption
   const { shutdown, interrupted } = opening;
   const watched = await openWatchedService(opening, options);
   const { service } = watched;
-  const targets = await ScrapeTargets.open(service);
-  shutdown.register("targets", () => targets.close());
+  const targets = await openScrapeTargets(service);
+  shutdown.register("targets", targets.close);
   const alertmanager = await startAlertmanagerStub();
   shutdown.register("Alertmanager", alertmanager.close);
   const shipped = await readFile(shippedConfig, "utf8");
@@ -94,8 +93,8 @@ async function openWatchedService(
     interrupted.throwIfAborted();
     return started;
   };
-  const postgres = await KillablePostgres.start();
-  shutdown.register("Postgres", () => postgres.stop());
+  const postgres = await startKillablePostgres();
+  shutdown.register("Postgres", postgres.stop);
   const redis = await startRedis({ extraArgs: ["--maxmemory", String(redisBytesMax)] });
   shutdown.register("Redis", redis.stop);
   const provider = await keep(startSerperStub());
@@ -131,37 +130,24 @@ async function openWatchedService(
   return { service, postgres, provider, stripe, apisToPostgres, apiToRedis, workersToRedis, startApi, startWorkers };
 }
 
+type KillablePostgres = Awaited<ReturnType<typeof startKillablePostgres>>;
+
 /** A Postgres that can be killed and started again with its data. */
-class KillablePostgres {
-  readonly #first: LocalServer;
-  #current: LocalServer;
-
-  private constructor(server: LocalServer) {
-    this.#first = server;
-    this.#current = server;
-  }
-
-  static async start(): Promise<KillablePostgres> {
-    return new KillablePostgres(await startPostgres());
-  }
-
-  get url(): string {
-    return this.#first.url;
-  }
-
-  async kill(): Promise<void> {
-    this.#current.kill("SIGKILL");
-    await this.#current.exited;
-  }
-
-  async restart(): Promise<void> {
-    const { folder, port } = this.#first;
-    this.#current = await startPostgres({ folder, port });
-  }
-
-  /** The first one has the folder, and removes it. */
-  async stop(): Promise<void> {
-    await this.#current.stop();
-    await this.#first.stop();
-  }
+async function startKillablePostgres() {
+  // The first one has the folder, and removes it.
+  const first = await startPostgres();
+  const { url, folder, port } = first;
+  let current = first;
+  const kill = async () => {
+    current.kill("SIGKILL");
+    await current.exited;
+  };
+  const restart = async () => {
+    current = await startPostgres({ folder, port });
+  };
+  const stop = async () => {
+    await current.stop();
+    await first.stop();
+  };
+  return { url, kill, restart, stop };
 }

@@ -20,7 +20,7 @@ const shipped = z.looseObject({ rule_files: z.array(z.string()), scrape_configs:
  */
 export function configOf(
   text: string,
-  addresses: { own: string; alertmanager: string; targets: Pick<ScrapeTargets, "folder"> },
+  addresses: { own: string; alertmanager: string; targets: { folder: string } },
 ): string {
   const { own, alertmanager, targets } = addresses;
   const { rule_files, scrape_configs, ...rest } = shipped.parse(parse(text));
@@ -43,39 +43,22 @@ const fileOf = (folder: string, job: string) => join(folder, `${job}.json`);
 // As refresh_interval in the shipped configuration.
 const refreshMs = 10_000;
 
-/** Updates the files in which Prometheus finds the processes of a service. */
-export class ScrapeTargets {
-  readonly #folder: GuardedFolder;
-  readonly #service: Service;
-  #timer: NodeJS.Timeout | undefined;
-
-  private constructor(folder: GuardedFolder, service: Service) {
-    this.#folder = folder;
-    this.#service = service;
-  }
-
-  static async open(service: Service): Promise<ScrapeTargets> {
-    const targets = new ScrapeTargets(await GuardedFolder.create("serpmill-targets-"), service);
-    await targets.#write();
-    targets.#timer = setInterval(() => void targets.#write(), refreshMs);
-    return targets;
-  }
-
-  get folder(): string {
-    return this.#folder.path;
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-    this.#folder.remove();
-  }
-
-  async #write(): Promise<void> {
-    const { apis, workers } = this.#service;
+/** Updates the files in which Prometheus finds the processes of a service. @returns their folder. */
+export async function openScrapeTargets({ apis, workers }: Service): Promise<{ folder: string; close: () => void }> {
+  const guarded = await GuardedFolder.create("serpmill-targets-");
+  const folder = guarded.path;
+  const write = async () => {
     for (const [job, processes] of Object.entries({ api: apis, worker: workers })) {
       const running = processes.filter(({ hasEnded }) => !hasEnded);
       const targets = running.map(({ opsUrl }) => new URL(opsUrl).host);
-      await writeFile(fileOf(this.folder, job), JSON.stringify([{ targets }]));
+      await writeFile(fileOf(folder, job), JSON.stringify([{ targets }]));
     }
-  }
+  };
+  await write();
+  const timer = setInterval(() => void write(), refreshMs);
+  const close = () => {
+    clearInterval(timer);
+    guarded.remove();
+  };
+  return { folder, close };
 }

@@ -3,7 +3,7 @@ import type { LocalServer } from "../../../local/local-server.ts";
 import { SupervisedProcess } from "../../harness/processes/supervised-process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { freshDatabaseIn } from "../../harness/servers/fresh-database.ts";
-import { type SerperStub, startSerperStub, delayed } from "../../harness/stubs/serper-stub.ts";
+import { startSerperStub, delayed } from "../../harness/stubs/serper-stub.ts";
 import type { Row, Say } from "../report.ts";
 import { Callers } from "./callers.ts";
 
@@ -29,58 +29,41 @@ export interface ScenarioStackOptions {
   settings?: Record<string, string>;
 }
 
+export type ScenarioStack = Awaited<ReturnType<typeof openScenarioStack>>;
+
 /** The whole service as real processes, a stub of the provider, and callers with their own connections. */
-export class ScenarioStack {
-  readonly service: Service;
-  readonly provider: SerperStub;
-  readonly callers = new Callers();
-  readonly apis: readonly SupervisedProcess[];
-  readonly workers: readonly SupervisedProcess[];
-  readonly say: Say;
-
-  private constructor(service: Service, provider: SerperStub, options: ScenarioStackOptions, say: Say) {
-    this.service = service;
-    this.provider = provider;
-    this.say = say;
-    const environment = { ...service.environment, ...provider.settings, ...options.settings };
-    const processes = (kind: "api" | "worker", count: number) =>
-      Array.from({ length: count }, (_, number) => new SupervisedProcess({ kind, number, environment }));
-    this.apis = processes("api", options.apis);
-    this.workers = processes("worker", options.workers);
-  }
-
-  static async open(servers: ScenarioServers, options: ScenarioStackOptions): Promise<ScenarioStack> {
-    const { postgresUrl, say, startRedis: start = startRedis } = servers;
-    const [database, redis, provider] = await Promise.all([freshDatabaseIn(postgresUrl), start(), startSerperStub()]);
-    const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis } });
-    const stack = new ScenarioStack(service, provider, options, say);
-    try {
-      await Promise.all([...stack.apis, ...stack.workers].map((process) => process.ready()));
-      return stack;
-    } catch (error) {
-      await stack.close();
-      throw error;
-    }
-  }
-
+export async function openScenarioStack(servers: ScenarioServers, options: ScenarioStackOptions) {
+  const { postgresUrl, say, startRedis: start = startRedis } = servers;
+  const [database, redis, provider] = await Promise.all([freshDatabaseIn(postgresUrl), start(), startSerperStub()]);
+  const service = await Service.start({ apis: 0, workers: 0, servers: { database, redis } });
+  const environment = { ...service.environment, ...provider.settings, ...options.settings };
+  const processes = (kind: "api" | "worker", count: number) =>
+    Array.from({ length: count }, (_, number) => new SupervisedProcess({ kind, number, environment }));
+  const [apis, workers] = [processes("api", options.apis), processes("worker", options.workers)];
+  const callers = new Callers();
   /** The address of the n-th API, modulo their number. */
-  apiUrl(n: number): string {
-    const url = this.apis[n % this.apis.length]?.url;
-    if (url === undefined) throw new Error(`API ${n % this.apis.length} does not run`);
+  const apiUrl = (n: number): string => {
+    const url = apis[n % apis.length]?.url;
+    if (url === undefined) throw new Error(`API ${n % apis.length} does not run`);
     return url;
-  }
-
+  };
   /** Makes the provider answer each call after this delay. */
-  answerAfter(providerMs: number): void {
-    this.provider.otherwise = delayed(providerMs);
+  const answerAfter = (providerMs: number): void => {
+    provider.otherwise = delayed(providerMs);
+  };
+  const close = async () => {
+    await callers.close();
+    await Promise.all([...apis, ...workers].map((process) => process.close()));
+    await service.stop();
+    await provider.close();
+  };
+  try {
+    await Promise.all([...apis, ...workers].map((process) => process.ready()));
+  } catch (error) {
+    await close();
+    throw error;
   }
-
-  async close(): Promise<void> {
-    await this.callers.close();
-    await Promise.all([...this.apis, ...this.workers].map((process) => process.close()));
-    await this.service.stop();
-    await this.provider.close();
-  }
+  return { service, provider, callers, apis, workers, say, apiUrl, answerAfter, close };
 }
 
 /** Opens a stack, uses it, and always closes it. */
@@ -88,7 +71,7 @@ export const withStack = async <T>(
   servers: ScenarioServers,
   options: ScenarioStackOptions,
   use: (stack: ScenarioStack) => Promise<T>,
-): Promise<T> => useAndClose(await ScenarioStack.open(servers, options), use);
+): Promise<T> => useAndClose(await openScenarioStack(servers, options), use);
 
 /** Uses something that is open, and always closes it. */
 export async function useAndClose<S extends { close: () => Promise<void> }, T>(

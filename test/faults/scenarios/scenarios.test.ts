@@ -8,11 +8,11 @@ import { measureLastOfLimit } from "./last-of-limit.ts";
 import { measureOneKey } from "./one-key.ts";
 import { measureOverload } from "./overload.ts";
 import { measureRollingRestart } from "./rolling-restart.ts";
-import { ScenarioStack, withStack } from "./scenario-stack.ts";
+import { openScenarioStack, withStack } from "./scenario-stack.ts";
 
 /** Small scenarios. They check outcomes; `npm run faults -- scenarios` also measures times. */
 
-const stack = await ScenarioStack.open(stackServers(), {
+const stack = await openScenarioStack(stackServers(), {
   apis: 2,
   workers: 2,
   settings: { ...equalSearchesSettings, SEARCH_DEADLINE_MS: "30000" },
