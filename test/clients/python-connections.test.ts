@@ -1,19 +1,11 @@
-import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { runPython, withoutPython } from "../harness/clients/python.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
-import { listen } from "../harness/stubs/listen.ts";
+import { serve } from "../harness/stubs/serve.ts";
 
 /** How the Python client connects, and what it reads before the answer. */
-
-/** Serves until the test ends. @returns the address. */
-async function serve(handler: RequestListener): Promise<string> {
-  const { url, close } = await listen(handler);
-  onTestFinished(close);
-  return url;
-}
 
 /** A server whose queue is full: the kernel answers no further connection. */
 const silentServer = `

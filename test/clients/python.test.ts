@@ -1,17 +1,10 @@
 import { once } from "node:events";
-import type { RequestListener, ServerResponse } from "node:http";
-import { expect, onTestFinished, test } from "vitest";
+import type { ServerResponse } from "node:http";
+import { expect, test } from "vitest";
 import { runPython, withoutPython } from "../harness/clients/python.ts";
-import { listen } from "../harness/stubs/listen.ts";
+import { serve } from "../harness/stubs/serve.ts";
 
 /** What the Python client promises apart from its repeats, which the conformance tests cover. */
-
-/** Serves until the test ends. @returns the address. */
-async function serve(handler: RequestListener): Promise<string> {
-  const { url, close } = await listen(handler);
-  onTestFinished(close);
-  return url;
-}
 
 const cancelling = `
 import asyncio, sys

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { getEventListeners, once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { promisify } from "node:util";
-import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import {
   AbortedError,
   BadRequestError,
@@ -15,14 +15,13 @@ import {
 import { run } from "../harness/processes/run.ts";
 import type { Service } from "../harness/processes/service.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
-import { listen, listenOn } from "../harness/stubs/listen.ts";
+import { listenOn } from "../harness/stubs/listen.ts";
+import { serve } from "../harness/stubs/serve.ts";
 
 /** What the TypeScript client promises apart from its repeats, which the conformance tests cover. */
 
 const service = await usualService();
 const baseURL = service.apis[0]?.url ?? "";
-const open: { close: () => Promise<void> }[] = [];
-afterAll(() => Promise.all(open.map((server) => server.close())));
 
 async function clientOf(organization: Parameters<Service["organization"]>[0] = {}) {
   const { token, organizationId } = await service.organization(organization);
@@ -86,12 +85,11 @@ test("an error has the class of its code, typed details, the request id and an a
 
 test("an answer of another server says that the address may be wrong, and is not repeated", async () => {
   let calls = 0;
-  const other = await listen((_, response) => {
+  const address = await serve((_, response) => {
     calls += 1;
     response.writeHead(302, { location: baseURL }).end("<html>Moved</html>");
   });
-  open.push(other);
-  const error = await errorOf(new Serpmill({ token: "smk_a", baseURL: other.url }).search({ keyword: "tea" }));
+  const error = await errorOf(new Serpmill({ token: "smk_a", baseURL: address }).search({ keyword: "tea" }));
   expect(error).toMatchObject({ code: "unexpected_reply", status: 302, mayBeCharged: false });
   expect(error.message).toContain("Check the address");
   expect(calls).toBe(1);
@@ -177,11 +175,10 @@ test("calls that share a signal add no listeners to it, however many run", async
   const stop = new AbortController();
   let areHeld: () => void = () => undefined;
   const allHeld = new Promise<void>((resolve) => (areHeld = resolve));
-  const server = await listen((_, response) => {
+  const address = await serve((_, response) => {
     if (held.push(response) === 2) areHeld();
   });
-  open.push(server);
-  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const client = new Serpmill({ token: "smk_a", baseURL: address });
   const failing = ["tea", "milk"].map((keyword) => errorOf(client.search({ keyword }, { signal: stop.signal })));
   await allHeld;
   expect(getEventListeners(stop.signal, "abort")).toEqual([]);
@@ -243,12 +240,11 @@ test("when the credit is used up, no further search starts, and the rest of the 
 
 test("an answer of another server ends many searches if it comes first, and later only its own", async () => {
   const replies: [number, string][] = [];
-  const server = await listen((_, response) => {
+  const address = await serve((_, response) => {
     const [status, body] = replies.shift() ?? [200, '{"results":[]}'];
     response.writeHead(status).end(body);
   });
-  open.push(server);
-  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const client = new Serpmill({ token: "smk_a", baseURL: address });
   const requests = ["a", "b", "c"].map((keyword) => ({ keyword }));
   const codesOf = async () => {
     const codes = [];
@@ -289,11 +285,10 @@ test.each(["source", "idempotencyKey"])(
 
 test("a caller that leaves the loop ends the searches that run", async () => {
   const held: ServerResponse[] = [];
-  const server = await listen((_, response) => {
+  const address = await serve((_, response) => {
     if (held.push(response) === 2) held[0]?.end('{"results":[]}');
   });
-  open.push(server);
-  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const client = new Serpmill({ token: "smk_a", baseURL: address });
   for await (const { index } of client.searchMany([{ keyword: "a" }, { keyword: "b" }, { keyword: "c" }], {
     inFlightMax: 2,
   })) {
@@ -307,14 +302,13 @@ test("a caller that leaves the loop ends the searches that run", async () => {
 
 test("no search starts while the rate window is used up", async () => {
   const startedAtMs: number[] = [];
-  const server = await listen((_, response) => {
+  const address = await serve((_, response) => {
     startedAtMs.push(performance.now());
     const left = startedAtMs.length <= 2 ? 2 - startedAtMs.length : 99;
     const seconds = left === 99 ? 3_600 : 1; // Longer than the test, if the client waited although something is left.
     response.writeHead(200, { ratelimit: `"default";r=${left};t=${seconds}` }).end('{"results":[]}');
   });
-  open.push(server);
-  const client = new Serpmill({ token: "smk_a", baseURL: server.url });
+  const client = new Serpmill({ token: "smk_a", baseURL: address });
   const requests = ["a", "b", "c", "d"].map((keyword) => ({ keyword }));
   for await (const { error } of client.searchMany(requests, { inFlightMax: 1 })) expect(error).toBeUndefined();
   const [, second = 0, third = 0] = startedAtMs;
@@ -328,9 +322,8 @@ const environmentOf = (token: string) => ({ SERPMILL_TOKEN: token, SERPMILL_URL:
 test("the command says 1 result, not 1 results", async () => {
   const result = { rank: 1, type: "organic", title: "coffee", url: "https://coffee.example" };
   const answer = JSON.stringify({ results: [result], creditsCharged: 5, creditsRemaining: 995 });
-  const server = await listen((_, response) => void response.end(answer));
-  open.push(server);
-  const { stdout } = await run(cli, ["coffee"], { SERPMILL_TOKEN: "smk_a", SERPMILL_URL: server.url });
+  const address = await serve((_, response) => void response.end(answer));
+  const { stdout } = await run(cli, ["coffee"], { SERPMILL_TOKEN: "smk_a", SERPMILL_URL: address });
   expect(stdout).toMatch(/^coffee: 1 result for 5 mils, 995 left$/m);
 });
 

@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
-import { onTestFinished, expect, test } from "vitest";
-import { listen } from "../../harness/stubs/listen.ts";
+import { expect, test } from "vitest";
+import { serve } from "../../harness/stubs/serve.ts";
 import { generate } from "./generate.ts";
 import type { Load } from "./load.ts";
 
@@ -8,8 +8,7 @@ const charged = JSON.stringify({ creditsCharged: 5 });
 
 /** Starts a server that answers like this. @returns a load for it. */
 async function loadOn(answer: RequestListener, load: Partial<Load> = {}): Promise<Load> {
-  const { url, close } = await listen(answer);
-  onTestFinished(close);
+  const url = await serve(answer);
   return { urls: [url], tokens: ["a", "b"], request: "search", status: 200, connections: 1, seconds: 1, ...load };
 }
 
