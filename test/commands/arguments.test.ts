@@ -17,7 +17,6 @@ test.each([
   { args: ["org", "create", ...free, "--credit", "1.5"], says: badNumber },
   { args: ["org", "create", ...free, "--credit", "9007199254740992"], says: badNumber },
   { args: ["org", "create", ...free, "more"], says: /too many arguments/ },
-  { args: ["org", "create", ...free, "--credits", "5"], says: /unknown option '--credits'/ },
   { args: ["org", "show", "org_1"], says: badId },
   { args: ["credit", "grant", unknownId, "0"], says: badNumber },
   { args: ["credit", "grant", unknownId, "5", "--id", ""], says: /'--id <grant>'.* expected 1 to 500 characters/ },
@@ -76,7 +75,10 @@ test.each([
   { args: ["ledger", "repair"], says: /unknown command 'repair'/ },
   { args: ["fly"], says: /unknown command 'fly'/ },
   { args: ["org", "shwo"], says: /unknown command 'shwo'\n\(Did you mean show\?\)/ },
-  { args: ["org", "create", ...free, "--credits", "5"], says: /Did you mean --credit\?/ },
+  {
+    args: ["org", "create", ...free, "--credits", "5"],
+    says: /unknown option '--credits'\n\(Did you mean --credit\?\)/,
+  },
   { args: [], says: /Usage: admin/ },
 ])("wrong arguments are refused with a sentence and exit code 2: $args", async ({ args, says }) => {
   const { exitCode, stdout, stderr } = await runAdminHere(args, {});
@@ -88,13 +90,6 @@ test.each([
 test("--version prints the version of the release", async () => {
   const { exitCode, stdout } = await runAdminHere(["--version"], {});
   expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
-});
-
-test("without its settings a command says which are missing", async () => {
-  const { exitCode, stdout, stderr } = await runAdminHere(["plan", "list"], {});
-  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: "" });
-  const missing = ["DATABASE_URL", "REDIS_URL", "SERP_PROVIDERS"].map((name) => `\n  ${name}: .*`);
-  expect(stderr).toMatch(new RegExp(`^These settings are missing or wrong:${missing.join("")}\n$`));
 });
 
 test.each([
