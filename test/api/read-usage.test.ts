@@ -7,9 +7,8 @@ import { createPayer } from "../harness/fixtures/payer.ts";
 import { openFreshDatabase } from "../harness/servers/open-database.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
-const { redis, close: closeRedis } = await openFreshRedis();
-const { database, close } = await openFreshDatabase();
-afterAll(() => Promise.all([closeRedis(), close()]));
+const { redis } = await openFreshRedis(afterAll);
+const { database } = await openFreshDatabase(afterAll);
 
 const clock = { nowMs: () => Date.UTC(2030, 0, 31, 23, 59, 59) };
 const readUsage = openUsage({ redis, database, clock });

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { verifyLedger } from "../../commands/ledger.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { newId } from "../../shared/ids.ts";
@@ -9,18 +9,12 @@ import { openFreshDatabase } from "../harness/servers/open-database.ts";
 
 /** The checkpoints from which `ledger verify` goes on. Each test has a database of its own, because a check reads all organizations. */
 
-type Opened = Awaited<ReturnType<typeof openFreshDatabase>>;
-const opened: Opened[] = [];
-afterAll(() => Promise.all(opened.map(({ close }) => close())));
-
 const priceMils = 5;
 const checkpointRule = "a checkpoint is an entry of its organization's ledger";
 const runningRule = "each entry's balance is the one before it plus its amount, and never below 0";
 
 async function openLedger() {
-  const one = await openFreshDatabase();
-  opened.push(one);
-  const { database, url } = one;
+  const { database, url } = await openFreshDatabase(onTestFinished);
   const organizationId = await createPayer(database, 1_000_000);
   const check = (isFull = false) => verifyLedger(database, undefined, { isFull });
   return {

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { verifyLedger } from "../../commands/ledger.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
@@ -184,7 +184,7 @@ test("a full Redis does not keep the ledger from being verified", async () => {
 });
 
 test("a miscounted hour of refunds is found, however many there are before it and after it", async () => {
-  const { database, url, close } = await openFreshDatabase();
+  const { database, url } = await openFreshDatabase(onTestFinished);
   const organizationId = await createPayer(database, 0);
   const miscounted = [2, 4, 6];
   await asOwner(url, async (client) => {
@@ -212,7 +212,6 @@ test("a miscounted hour of refunds is found, however many there are before it an
   const report = { ok: false, violations: miscounted.map(() => violation) };
   expect(await verifyLedger(database, undefined)).toMatchObject(report);
   expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject(report);
-  await close();
 });
 
 test("each broken rule is reported with its subject, and no other organization or request is", async () => {

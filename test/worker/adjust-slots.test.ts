@@ -18,7 +18,7 @@ const beyondShare = withinShareMax + 1;
 
 /** Workers whose searches end with the test, and a queue to them. Without `slots` nothing adjusts theirs. */
 async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst: number; slots?: number }) {
-  const { redis, server, close } = await openFreshRedis();
+  const { redis, server } = await openFreshRedis(onTestFinished);
   const shutdown = new Shutdown();
   const connections = new RedisConnections({ url: server.url, log, shutdown });
   const queue = createQueue(redis);
@@ -31,7 +31,6 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     await Promise.all(loops.map((loop) => loop.stop()));
     await queue.close();
     await shutdown.run(log);
-    await close();
   });
   const enqueue = async (searches: number, turn: number) => {
     const ids = Array.from({ length: searches }, () => newId("req"));

@@ -5,8 +5,7 @@ import { newId } from "../../shared/ids.ts";
 import { DisconnectedSearches } from "../../worker/disconnected-searches.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
-const { redis, server, close } = await openFreshRedis();
-afterAll(close);
+const { redis, server } = await openFreshRedis(afterAll);
 let searches: DisconnectedSearches;
 beforeEach(() => {
   searches = new DisconnectedSearches(redis);

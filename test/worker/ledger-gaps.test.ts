@@ -34,7 +34,7 @@ const log = openLog({ name: "test", level: "silent" });
 const metrics = openMetrics();
 const lost = { redisVersion: 8, redisBalanceMils: 65, version: 4, balanceMils: 85, mils: 20 };
 
-const { redis, server, close: closeRedis } = await openFreshRedis();
+const { redis, server } = await openFreshRedis(afterAll);
 const primary = await freshDatabase();
 const replicaUrl = `${primary.url}_replica`;
 const shutdown = new Shutdown();
@@ -71,7 +71,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await shutdown.run(log);
   await onServer(`drop database ${new URL(replicaUrl).pathname.slice(1)} with (force)`);
-  await Promise.all([closeRedis(), primary.drop()]);
+  await primary.drop();
 });
 
 /** The next organization that lost entries, with its copy in Redis. The others have none, so that a test finds only its own. */

@@ -5,12 +5,9 @@ import { turnOf, withinShareMax } from "../../shared/queue/turns.ts";
 import { lowerTurns } from "../../worker/lower-turns.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
-const { redis, close } = await openFreshRedis();
+const { redis } = await openFreshRedis(afterAll);
 const queue = createQueue(redis);
-afterAll(async () => {
-  await queue.close();
-  await close();
-});
+afterAll(() => queue.close());
 beforeEach(() => redis.flushall());
 
 const enqueue = (jobId: string, priority: number) => queue.add("search", {}, { jobId, priority });

@@ -7,8 +7,7 @@ import { OpenSearchCounts, watchOpenSearches } from "../../worker/open-searches.
 import { eventually } from "../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 
-const { redis, close } = await openFreshRedis();
-afterAll(close);
+const { redis } = await openFreshRedis(afterAll);
 beforeEach(() => redis.flushall());
 
 const hold = (organizationId: string, searches: number) =>

@@ -16,11 +16,8 @@ import { openFreshDatabase } from "../harness/servers/open-database.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
 import { request } from "../shared/credits/hold-requests.ts";
 
-const [{ redis, close: closeRedis }, { database, url, close }] = await Promise.all([
-  openFreshRedis(),
-  openFreshDatabase(),
-]);
-afterAll(() => Promise.all([closeRedis(), close()]));
+const { redis } = await openFreshRedis(afterAll);
+const { database, url } = await openFreshDatabase(afterAll);
 
 /** Makes a balance in Postgres wrong, as a defect or a change by hand does. */
 const changeBalance = (organizationId: string, mils: number) =>

@@ -9,8 +9,8 @@ import { continueResync } from "../../worker/reconcile.ts";
 
 const organizations = 2_500;
 
-const [{ redis, close: closeRedis }, { database, close }] = await Promise.all([openFreshRedis(), openFreshDatabase()]);
-afterAll(() => Promise.all([closeRedis(), close()]));
+const { redis } = await openFreshRedis(afterAll);
+const { database } = await openFreshDatabase(afterAll);
 await database.query(
   `insert into organizations (id, name, plan_code)
    select 'org_' || lpad(n::text, 26, '0'), 'Test', 'payg' from generate_series(1, $1) n`,

@@ -14,8 +14,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 /** The days of a ledger, of a token, and how long searches took on each. */
 
 // In another time zone than the one that the days are cut in.
-const { database, url, close } = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll, { timeZone: "Pacific/Auckland" });
 
 test("90 days are read within the time limit of a query, also where Postgres' statistics are older than the ledger's entries", async () => {
   const [entries, days] = [10_000, 90];

@@ -9,8 +9,7 @@ import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtu
 import { createPayer } from "../../harness/fixtures/payer.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
-const { database, url, close } = await openFreshDatabase();
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll);
 
 const dayMs = 24 * 3_600_000;
 const dayOf = (at: Date) => at.toISOString().slice(0, 10);
@@ -70,8 +69,7 @@ test.each(histories)("the figures of thirty days agree with the ledger: $title",
 test.each(["Europe/Berlin", "America/New_York"])(
   "days are UTC days if the time zone of Postgres is %s",
   async (zone) => {
-    const elsewhere = await openFreshDatabase({ timeZone: zone });
-    onTestFinished(elsewhere.close);
+    const elsewhere = await openFreshDatabase(onTestFinished, { timeZone: zone });
     const organizationId = await createPayer(elsewhere.database);
     const [{ now }] = (await elsewhere.database.query("select now()")).rows;
     // More than a year, so that both clock changes are in it. Entries at both ends of each day show an hour that is off.

@@ -7,8 +7,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** The statement of a month, compared with the entries of that month counted one by one. */
 
-const { database, url, close } = await openFreshDatabase();
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll);
 
 const [first, second] = [newId("req"), newId("req")];
 /** Entries at both ends of months, with a charge that the next month gives back, corrections, and a month without any. */

@@ -49,13 +49,10 @@ class Gate extends Shedding {
   }
 }
 
-const { redis, server, close: closeRedis } = await openFreshRedis();
+const { redis, server } = await openFreshRedis(afterAll);
 const opener = new Redis(server.url);
-const { database, close } = await openFreshDatabase();
-afterAll(async () => {
-  opener.disconnect();
-  await Promise.all([closeRedis(), close()]);
-});
+const { database } = await openFreshDatabase(afterAll);
+afterAll(() => opener.disconnect());
 
 const log = openLog({ name: "test", level: "silent" });
 

@@ -5,7 +5,7 @@ import { sendReply, serializeFailure } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
-const { redis, server, close } = await openFreshRedis();
+const { redis, server } = await openFreshRedis(afterAll);
 const blocking = new Redis(server.url, { maxRetriesPerRequest: null });
 const inbox = new ReplyInbox(redis, () => undefined);
 const stop = new AbortController();
@@ -14,7 +14,6 @@ afterAll(async () => {
   stop.abort();
   await reading;
   blocking.disconnect();
-  await close();
 });
 
 const trace = {

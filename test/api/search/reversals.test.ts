@@ -14,10 +14,9 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
-const { redis, close: closeRedis } = await openFreshRedis();
+const { redis } = await openFreshRedis(afterAll);
 // As many connections as an API has.
-const { database, url, close } = await openFreshDatabase({ sizeMax: 5 });
-afterAll(() => Promise.all([closeRedis(), close()]));
+const { database, url } = await openFreshDatabase(afterAll, { sizeMax: 5 });
 
 const log = openLog({ name: "test", level: "silent" });
 const metrics = openMetrics();

@@ -3,8 +3,7 @@ import { issueToken, listTokens } from "../../../api/tokens/tokens.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
-const { database, close } = await openFreshDatabase({ sizeMax: 1, timeZone: "Europe/Berlin" });
-afterAll(close);
+const { database } = await openFreshDatabase(afterAll, { sizeMax: 1, timeZone: "Europe/Berlin" });
 
 test("each day of a token's validity has 24 hours, even if Postgres' time zone has daylight saving time", async () => {
   const organizationId = await createPayer(database, 0, "free");

@@ -7,9 +7,8 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** Erasing the rows of an organization, of which there may be millions. */
 
-const opened = await openFreshDatabase();
+const opened = await openFreshDatabase(afterAll);
 await opened.database.query("select rotate_days('search_log', 30)");
-afterAll(() => opened.close());
 
 const tables = ["tokens", "answers", "search_log"];
 

@@ -11,8 +11,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** An erasure beside the transactions that change the same rows. */
 
-const { database, url, close } = await openFreshDatabase();
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll);
 
 /** A suspended organization with a threshold, a webhook, an event and automatic top-ups. */
 async function customer(): Promise<string> {

@@ -6,11 +6,11 @@ import { freshDatabase } from "./servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-/** A new migrated database and a pool to it, for tests that start no process. */
-export async function openFreshDatabase({
-  sizeMax = 10,
-  timeZone = "UTC",
-} = {}): Promise<{ database: Database; url: string; close: () => Promise<void> }> {
+/** A new migrated database and a pool to it, for tests that start no process. `end` gets what closes both, as `afterAll` does. */
+export async function openFreshDatabase(
+  end?: (close: () => Promise<void>) => void,
+  { sizeMax = 10, timeZone = "UTC" } = {},
+): Promise<{ database: Database; url: string; close: () => Promise<void> }> {
   const shutdown = new Shutdown();
   const { url, drop } = await freshDatabase();
   const database = openPatiently({ url: inTimeZone(processUrlOf(url), timeZone), sizeMax, log, shutdown });
@@ -18,6 +18,7 @@ export async function openFreshDatabase({
     await shutdown.run(log);
     await drop();
   };
+  end?.(close);
   return { database, url, close };
 }
 

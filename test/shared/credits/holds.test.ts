@@ -19,8 +19,7 @@ import { plan, request, seed } from "./hold-requests.ts";
  * that run although their callers left, and how the sweeper finds all of them.
  */
 
-const { redis, close } = await openFreshRedis();
-afterAll(close);
+const { redis } = await openFreshRedis(afterAll);
 
 const seeded = (balanceMils: number) => seed(redis, balanceMils);
 

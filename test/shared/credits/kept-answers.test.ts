@@ -27,11 +27,9 @@ import { operator } from "../../harness/fixtures/operator.ts";
 
 /** Kept answers in Postgres: who may read one, how many bytes there are, and for how long they stay. */
 
-const opened = await openFreshDatabase();
-const { database } = opened;
+const { database, url } = await openFreshDatabase(afterAll);
 const log = openLog({ name: "test", level: "silent" });
 const kept = new KeptAnswers({ database, writing: database, bytesMax: 2 ** 30, metrics: openMetrics(), log });
-afterAll(opened.close);
 
 const dayMs = 86_400_000;
 const roomy = 2 ** 30;
@@ -74,7 +72,7 @@ const readable = async (organizationId: string) =>
   (await readKeptAnswersPage(database, organizationId, { after: undefined, limit: 100 })).map((row) => row.requestId);
 
 const bytesOf = async (organizationId: string): Promise<number> =>
-  asOwner(opened.url, async (owner) => {
+  asOwner(url, async (owner) => {
     const of = [organizationId];
     const counted = "select coalesce(sum(bytes), 0)::int as bytes from kept_answer_bytes where organization_id = $1";
     const there =

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { decideSettlements } from "../../../shared/credits/ledger.ts";
 import { compressAnswer } from "../../../shared/compress-answer.ts";
 import { readPaidKeys, readStoredAnswers } from "../../../shared/credits/stored-answers.ts";
@@ -10,7 +10,7 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 test("a connection that planned its queries on empty tables does not read all keys and answers later", async () => {
-  const { database: one, url, close } = await openFreshDatabase({ sizeMax: 1 });
+  const { database: one, url } = await openFreshDatabase(onTestFinished, { sizeMax: 1 });
   const organizationId = await createPayer(one, 100);
   const body = await compressAnswer(Buffer.from("an answer"));
   const keys = 5_000;
@@ -36,11 +36,10 @@ test("a connection that planned its queries on empty tables does not read all ke
   // Postgres counts some time after the end of a statement.
   await eventually(async () => (await rowsScanned(one)).lookups > before.lookups);
   expect((await rowsScanned(one)).rows - before.rows).toBeLessThan(keys);
-  await close();
 });
 
 test("Postgres inlines what a settlement computes for each search, instead of calling a function for it", async () => {
-  const { database, url, close } = await openFreshDatabase({ sizeMax: 1 });
+  const { database, url } = await openFreshDatabase(onTestFinished, { sizeMax: 1 });
   await createPayer(database, 100);
   const { rows } = await asOwner(url, (client) =>
     client.query(
@@ -51,7 +50,6 @@ test("Postgres inlines what a settlement computes for each search, instead of ca
   const { Output: computed } = rows[0]["QUERY PLAN"][0].Plan;
   expect(computed).toHaveLength(4);
   expect(computed.join(" ")).not.toMatch(/\b(month_of|utc_today|left_of|spending_text)\(/);
-  await close();
 });
 
 /** How often the tables of answers were looked up in, and how many of their rows were read one after the other. */

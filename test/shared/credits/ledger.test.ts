@@ -24,10 +24,9 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
-const { database, url, close } = await openFreshDatabase();
+const { database, url } = await openFreshDatabase(afterAll);
 afterAll(async () => {
   expect(await verifyLedger(database, undefined, { isFull: true })).toMatchObject({ ok: true, violations: [] });
-  await close();
 });
 
 const organizationWith = (mils: number) => createPayer(database, mils);

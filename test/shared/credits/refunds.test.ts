@@ -8,8 +8,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
 test("10,000 failed searches leave a row for each hour, token and reason, and their figures, once their refunds are old", async () => {
-  const { database, url, close } = await openFreshDatabase();
-  onTestFinished(close);
+  const { database, url } = await openFreshDatabase(onTestFinished);
   const organizationId = await createPayer(database, 100);
   const count = async (table: string): Promise<number> =>
     (await database.query(`select count(*) as rows from ${table}`)).rows[0].rows;

@@ -24,12 +24,11 @@ const trace = { worker: "worker_1", ...noCalls, queueMs: 0, runMs: 0 };
 const key = { hash: "a".repeat(64), fingerprint: "query" };
 const answer = zstdCompressSync("an answer");
 
-const { redis, close: closeRedis } = await openFreshRedis();
-const { database, url, close } = await openFreshDatabase();
+const { redis } = await openFreshRedis(afterAll);
+const { database, url } = await openFreshDatabase(afterAll);
 const log = openLog({ name: "test", level: "silent" });
 const metrics = openMetrics();
 const settlement = new Settlement({ database, redis, metrics, log });
-afterAll(() => Promise.all([closeRedis(), close()]));
 
 const organization = () => createPayer(database, 100);
 

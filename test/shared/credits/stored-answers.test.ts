@@ -16,8 +16,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const priceMils = 5;
-const { database, url, close } = await openFreshDatabase();
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll);
 
 const organization = (creditMils = 100) => createPayer(database, creditMils);
 

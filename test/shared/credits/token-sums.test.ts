@@ -14,8 +14,7 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 
 const entriesPerSum = 4_096;
 
-const opened = await openFreshDatabase();
-afterAll(opened.close);
+const opened = await openFreshDatabase(afterAll);
 
 /** An organization with so many entries of this month: a grant, and charges and reversals with and without its two tokens. */
 async function payer(entries: number) {

@@ -12,8 +12,7 @@ import { plan, request, seed } from "./hold-requests.ts";
 
 const hourMs = 3_600_000;
 const key = { hash: "k", fingerprint: "q" };
-const { redis, close } = await openFreshRedis();
-afterAll(close);
+const { redis } = await openFreshRedis(afterAll);
 
 /** Ends a search without a hold. @returns the calls that were counted. */
 function end(organizationId: string, calls: Partial<EndedCalls>, requestId = newId("req")): Promise<number> {

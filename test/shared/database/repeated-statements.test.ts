@@ -5,8 +5,7 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** Statements that meet a migration, which changes tables, functions and privileges for a moment. */
 
-const opened = await openFreshDatabase({ sizeMax: 1 });
-afterAll(opened.close);
+const opened = await openFreshDatabase(afterAll, { sizeMax: 1 });
 
 /** A function that Postgres refuses so many times with this SQLSTATE. */
 async function refusedTimes(name: string, { state, times }: { state: string; times: number }): Promise<void> {

@@ -9,15 +9,12 @@ import { searchJob } from "../../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const log = openLog({ name: "test", level: "silent" });
-const { redis, server, close } = await openFreshRedis();
+const { redis, server } = await openFreshRedis(afterAll);
 const shutdown = new Shutdown();
 const connections = new RedisConnections({ url: server.url, log, shutdown });
 const openQueue = () => openSearchQueue({ connections, metrics: openMetrics(), log, shutdown });
 const queue = await openQueue();
-afterAll(async () => {
-  await shutdown.run(log);
-  await close();
-});
+afterAll(() => shutdown.run(log));
 beforeEach(() => redis.flushall());
 
 const enqueue = (requestId: string, turn: number) => queue.enqueue(searchJob({ requestId }), turn);

@@ -5,8 +5,7 @@ import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 const script = new Script("push", new URL("script.lua", import.meta.url));
 
-const { redis, server, close } = await openFreshRedis();
-afterAll(close);
+const { redis, server } = await openFreshRedis(afterAll);
 beforeEach(async () => {
   await redis.flushall();
   await redis.config("RESETSTAT");

@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
 import { openDatabase } from "../../../shared/database/pool.ts";
 import { newId, timeOfId } from "../../../shared/ids.ts";
@@ -18,8 +18,7 @@ import { createPayer } from "../../harness/fixtures/payer.ts";
 /** The search log: what is written, by whom and how often, how long it stays in Postgres, and which rows wait in a process. */
 
 // In another time zone than the one that the days are cut in.
-const opened = await openFreshDatabase({ timeZone: "Pacific/Auckland" });
-afterAll(opened.close);
+const opened = await openFreshDatabase(afterAll, { timeZone: "Pacific/Auckland" });
 const organizationId = await createPayer(opened.database);
 const { tokenId = "" } = (await issueToken(opened.database, organizationId, { name: "ci" })) ?? {};
 
@@ -124,7 +123,7 @@ test("rows before and after midnight (UTC) go to their days, and a day without a
 });
 
 test("rows that were written before their day was made move into it and stay readable", async () => {
-  const other = await openFreshDatabase();
+  const other = await openFreshDatabase(onTestFinished);
   const own = record({ organizationId: await createPayer(other.database) });
   await insertSearches(other.database, [own]);
   const where = "select tableoid::regclass::text as name from search_log";
@@ -132,7 +131,6 @@ test("rows that were written before their day was made move into it and stay rea
   expect(await keep(1, other.database)).toBe(0);
   expect((await other.database.query(where)).rows[0].name).toMatch(/^search_log_\d{8}$/);
   expect((await readSearches(other.database, own.organizationId, [own.requestId])).size).toBe(1);
-  await other.close();
 });
 
 test("days beyond SEARCH_LOG_DAYS are removed, also rows without a day, and with 0 all of them", async () => {

@@ -15,8 +15,7 @@ import { operator } from "../../harness/fixtures/operator.ts";
 
 /** What remains of an event that two processes change at the same time. */
 
-const opened = await openFreshDatabase();
-afterAll(() => opened.close());
+const opened = await openFreshDatabase(afterAll);
 
 /** An organization with a webhook and an event that is due. */
 async function organizationWithEvent(): Promise<string> {

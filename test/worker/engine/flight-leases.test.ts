@@ -15,8 +15,7 @@ import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 const flight = "fingerprint";
 const publishedMs = 5_000;
 
-const { redis, server, close } = await openFreshRedis();
-afterAll(close);
+const { redis, server } = await openFreshRedis(afterAll);
 beforeEach(() => redis.flushall());
 
 const claimOf = (organizationId: string, openSearches = 1) => ({ organizationId, openSearches });

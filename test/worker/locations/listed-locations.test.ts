@@ -10,8 +10,7 @@ import { openGoogle } from "../../harness/processes/google-engine.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 const deadlineMs = 20_000;
-const { database, close } = await openFreshDatabase();
-afterAll(close);
+const { database } = await openFreshDatabase(afterAll);
 beforeEach(() => database.query("delete from location_lists").then(() => undefined));
 
 async function store(provider: string, names: readonly string[] = places.map(([name]) => name)): Promise<void> {

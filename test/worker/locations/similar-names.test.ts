@@ -6,10 +6,9 @@ import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
 /** Refusals of unknown places are free, so what they cost a worker is bounded. */
 
-const { database, close } = await openFreshDatabase();
+const { database } = await openFreshDatabase(afterAll);
 const munich = toListedLocation({ name: "Munich,Bavaria,Germany", countryCode: "DE", type: "City" });
 await storeList(database, "dataforseo", { locations: munich ? [munich] : [], onProgress: () => undefined });
-afterAll(close);
 
 test("while names are compared, and for a while after that, no others are", async () => {
   const similar = new SimilarNames(database);

@@ -5,8 +5,7 @@ import { eventually } from "../../harness/assertions/eventually.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 
-const { database, url, close } = await openFreshDatabase();
-afterAll(close);
+const { database, url } = await openFreshDatabase(afterAll);
 
 const onProgress = () => undefined;
 
