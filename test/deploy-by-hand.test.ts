@@ -93,8 +93,7 @@ describe.skipIf(withoutHaproxy !== "")(`behind HAProxy${withoutHaproxy}`, () => 
   async function install() {
     const folder = await GuardedFolder.create("serpmill-by-hand-");
     onTestFinished(() => folder.remove());
-    const service = await Service.start({ apis: 0, workers: 0 });
-    onTestFinished(() => service.stop());
+    const service = await Service.start({ apis: 0, workers: 0, end: onTestFinished });
     const { processDatabaseUrl, databaseUrl, redisServer } = service;
     const files = {
       serpmill: `DATABASE_URL=${processDatabaseUrl}\nSERP_PROVIDERS=sandbox\nAPI_PORT=1\nTRUSTED_PROXIES=1\n`,

@@ -5,9 +5,8 @@ import { Service } from "../harness/processes/service.ts";
 
 /** Requests that Node's HTTP parser refuses: what an operator learns of them. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 const api = await service.startApi();
-afterAll(() => service.stop());
 
 const refused = async (reason: string) =>
   (await Exposition.of(api)).value(`http_parser_refusals_total{reason="${reason}"}`);

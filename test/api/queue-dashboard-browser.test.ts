@@ -7,8 +7,7 @@ import { Service } from "../harness/processes/service.ts";
 test.skipIf(withoutChromium !== "")(
   `a browser shows the searches, and its policy keeps it from nothing but a font of another site${withoutChromium}`,
   async () => {
-    const service = await Service.start({ workers: 0 });
-    onTestFinished(() => service.stop());
+    const service = await Service.start({ workers: 0, end: onTestFinished });
     const queue = createQueue({ url: service.redisServer.url }, { skipMetasUpdate: true });
     await queue.add(
       "search",

@@ -14,14 +14,13 @@ const jobOf = (requestId: string) => ({
   opts: { jobId: requestId },
 });
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 const api = await service.startApi();
 // The API stores the options of the queue after its start.
 await service.until(async () => (await service.redis.hget(queueKeys.job("meta"), "opts.maxLenEvents")) === "1000");
 const queue = createQueue({ url: service.redisServer.url }, { skipMetasUpdate: true });
 await queue.addBulk(Array.from({ length: waitingMax }, (_, at) => jobOf(`req_${String(at).padStart(5, "0")}`)));
 await queue.close();
-afterAll(() => service.stop());
 
 const visit = (path: string, init?: RequestInit) => fetch(`${api.opsUrl}/queues${path}`, init);
 const listPath = "/api/queues?activeQueue=searches&status=waiting";

@@ -13,8 +13,7 @@ const drivers = {
   asyncio: [...python, "async"],
 };
 
-const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(searchDeadlineMs) } });
-afterAll(() => service.stop());
+const service = await Service.start({ environment: { SEARCH_DEADLINE_MS: String(searchDeadlineMs) }, end: afterAll });
 
 const ready = Object.entries(drivers).map(([name, driver]) => {
   const isSkipped = name !== "TypeScript" && withoutPython !== "";

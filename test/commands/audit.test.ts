@@ -8,8 +8,7 @@ import { asOwner } from "../harness/servers/as-owner.ts";
 
 /** The audit trail: who did what, and that nothing is done without its entry. `golden.test.ts` has what each command records. */
 
-const service = await Service.start({ workers: 0, environment: { TRUSTED_PROXIES: "1" } });
-afterAll(() => service.stop());
+const service = await Service.start({ workers: 0, environment: { TRUSTED_PROXIES: "1" }, end: afterAll });
 const operator = new Operator(service, { OPERATOR_NAME: "ada" });
 
 /** The terms of a plan, as options of `plan set`. */

@@ -4,9 +4,8 @@ import { readLine } from "../harness/clients/admin.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 const operator = new Operator(service);
-afterAll(() => service.stop());
 
 const closedPort = "127.0.0.1:1";
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);

@@ -26,9 +26,8 @@ const name = "Quokka Quarries GmbH";
 const tokenName = "Laptop of Mrs. Numbat";
 const keyword = "zyzzyva-of-the-customer";
 const kept = { RAW_ANSWER_MINUTES: "10", KEPT_ANSWERS_DAYS: "30" };
-const service = await Service.start({ environment: kept });
+const service = await Service.start({ environment: kept, end: afterAll });
 const operator = new Operator(service, kept);
-afterAll(() => service.stop());
 
 const shown = z.object({ suspendedAt: z.string().nullable(), erasedAt: z.string().nullable() });
 const created = z.object({ orgId: z.string(), tokenId: z.string(), token: z.string() });

@@ -8,9 +8,8 @@ import { newToken } from "../../api/tokens/tokens.ts";
 
 /** How operators find an organization, a token and an entry of the ledger, and correct a balance. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 const operator = new Operator(service);
-afterAll(() => service.stop());
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 

@@ -12,9 +12,8 @@ import { type Organization, Service } from "../harness/processes/service.ts";
 
 /** `ledger verify` finds every broken invariant. Each test case breaks one in its own organization and bypasses all constraints. */
 
-const service = await Service.start();
+const service = await Service.start({ end: afterAll });
 const operator = new Operator(service);
-afterAll(() => service.stop());
 
 interface Damage {
   rule: string;

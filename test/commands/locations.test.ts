@@ -6,8 +6,7 @@ import { Service } from "../harness/processes/service.ts";
 import { type LocationStub, startLocationStub } from "../harness/stubs/location-stub.ts";
 import { contractCases } from "../worker/providers/contract-cases.ts";
 
-const service = await Service.start({ apis: 0, workers: 0 });
-afterAll(() => service.stop());
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 let stub: LocationStub;
 beforeEach(async () => {
   stub = await startLocationStub({ dataforseo: contractCases.dataforseo.page, serpapi: contractCases.serpapi.page });

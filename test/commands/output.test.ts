@@ -6,9 +6,8 @@ import { formatResult } from "../../commands/format-result.ts";
 
 /** What commands print on a terminal and to a pipe, and how they end if Postgres or Redis is out of reach. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 const operator = new Operator(service);
-afterAll(() => service.stop());
 
 test("with --json a terminal gets what a pipe gets", async () => {
   const piped = await operator.try("plan", "list");

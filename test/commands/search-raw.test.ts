@@ -23,8 +23,12 @@ import {
 const key = "canary-key-of-serper";
 const kept = { RAW_ANSWER_MINUTES: "10" };
 
-const stub = await startSerperStub();
-const service = await Service.start({ workers: 0, environment: { ...stub.settings, SERPER_API_KEY: key } });
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({
+  workers: 0,
+  environment: { ...stub.settings, SERPER_API_KEY: key },
+  end: afterAll,
+});
 await service.startWorker({ ...kept, SEARCH_CACHE_SECONDS: "60" });
 await service.until(() => Promise.all(service.apis.map(seesWorkers)).then((seen) => seen.every(Boolean)));
 const operator = new Operator(service, kept);
@@ -32,7 +36,6 @@ const caller = await service.organization({ creditMils: 10_000 });
 afterEach(() => {
   stub.otherwise = tenOrganic;
 });
-afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 const search = (fields: object) => service.search(caller.token, fields);
 

@@ -23,8 +23,7 @@ describe.skipIf(withoutHelm !== "")(`what the chart starts${withoutHelm}`, () =>
   async function install() {
     const folder = await GuardedFolder.create("serpmill-pods-");
     onTestFinished(() => folder.remove());
-    const service = await Service.start({ apis: 0, workers: 0 });
-    onTestFinished(() => service.stop());
+    const service = await Service.start({ apis: 0, workers: 0, end: onTestFinished });
     const secret: Record<string, string> = {
       DATABASE_URL: service.processDatabaseUrl,
       MIGRATION_DATABASE_URL: service.databaseUrl,

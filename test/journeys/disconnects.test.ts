@@ -15,9 +15,9 @@ import { hang, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.
 
 const slots = 8;
 let unpaidBefore: number;
-const stub = await startSerperStub();
+const stub = await startSerperStub(afterAll);
 const settings = { LOG_LEVEL: "debug", WORKER_CONCURRENCY: String(slots), SEARCH_DEADLINE_MS: "10000" };
-const service = await Service.start({ environment: { ...stub.settings, ...settings } });
+const service = await Service.start({ environment: { ...stub.settings, ...settings }, end: afterAll });
 beforeEach(async () => {
   for (const worker of service.workers) worker.lines.length = 0;
   stub.otherwise = tenOrganic;
@@ -26,7 +26,6 @@ beforeEach(async () => {
 afterEach(() => service.rest());
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await Promise.all([service.stop(), stub.close()]);
 });
 
 const unpaid = async () => (await unpaidCalls(service)) - unpaidBefore;

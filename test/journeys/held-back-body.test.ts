@@ -10,8 +10,7 @@ import { Service } from "../harness/processes/service.ts";
 const deadlineMs = 8_000;
 const revokedWithinMs = 2_000;
 const environment = { SEARCH_DEADLINE_MS: String(deadlineMs), COMPAT_DOORS: "serper" };
-const service = await Service.start({ environment });
-afterAll(() => service.stop());
+const service = await Service.start({ environment, end: afterAll });
 
 /** Sends a request but for its body, whose first byte comes at once and the rest after `meanwhile`. */
 async function sendHeldBack(

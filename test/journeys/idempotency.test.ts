@@ -10,13 +10,10 @@ import { refusal, reply, startSerperStub, tenOrganic } from "../harness/stubs/se
 /** Searches through two APIs are charged once under a key, by their pages if the plan says so, and from one balance that all ways to read it show. */
 
 const apis = [0, 1];
-const stub = await startSerperStub();
-const service = await Service.start({ apis: apis.length, environment: stub.settings });
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({ apis: apis.length, environment: stub.settings, end: afterAll });
 beforeEach(() => {
   stub.otherwise = tenOrganic;
-});
-afterAll(async () => {
-  await Promise.all([service.stop(), stub.close()]);
 });
 
 /** Searches that hold credit or wait for the first request of their key. A `balance_missing` admission is not one: it is tried again. */

@@ -5,8 +5,7 @@ import { grantCredit, readCredit } from "../../shared/credits/ledger.ts";
 import { summed } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 
-const service = await Service.start();
-afterAll(() => service.stop());
+const service = await Service.start({ end: afterAll });
 
 test("a top-up that did not reach Redis is found before a search is refused", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 5 });

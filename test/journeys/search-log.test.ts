@@ -7,11 +7,8 @@ import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 
 /** The search log beside the searches of a running service: what it has of each end, and that no search depends on it. */
 
-const stub = await startSerperStub();
-const service = await Service.start({ environment: { ...stub.settings } });
-afterAll(async () => {
-  await Promise.all([service.stop(), stub.close()]);
-});
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({ environment: stub.settings, end: afterAll });
 
 /** The rows of an organization, oldest first, once there are so many. */
 async function rowsOf(organizationId: string, count: number) {

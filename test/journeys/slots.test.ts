@@ -5,12 +5,11 @@ import { startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
 
 /** How many searches a worker runs at once, with the default settings and a provider that is slow. */
 
-const stub = await startSerperStub();
-const service = await Service.start({ environment: stub.settings });
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({ environment: stub.settings, end: afterAll });
 afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await Promise.all([service.stop(), stub.close()]);
 });
 
 const ofWorker = (series: string) => () => summed(service.workers, series);

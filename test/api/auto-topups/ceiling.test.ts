@@ -13,8 +13,7 @@ import { asOwner } from "../../harness/servers/as-owner.ts";
 
 /** What Postgres decides about automatic top-ups, however many processes ask it at once. No process runs here. */
 
-const service = await Service.start({ apis: 0, workers: 0 });
-afterAll(() => service.stop());
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 
 const actor = { kind: "stripe", eventId: "evt_test" } as const;
 const usual = { thresholdMils: 1_000_000, amountMils: 10_000, ceilingMils: 50_000 };

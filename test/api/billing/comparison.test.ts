@@ -13,8 +13,7 @@ import { operator } from "../../harness/fixtures/operator.ts";
 
 /** The kept answer of a search on its page, what a person does next with the search, and what has changed since its previous answer. */
 
-const service = await Service.start({ environment: { KEPT_ANSWERS_DAYS: "30" } });
-afterAll(() => service.stop());
+const service = await Service.start({ environment: { KEPT_ANSWERS_DAYS: "30" }, end: afterAll });
 
 const dayMs = 86_400_000;
 

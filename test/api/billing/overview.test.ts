@@ -12,9 +12,8 @@ import { operator } from "../../harness/fixtures/operator.ts";
 
 /** The overview of an account: the first search, how long credit lasts, and the chart of searches and their durations. */
 
-const service = await Service.start();
+const service = await Service.start({ end: afterAll });
 await service.startApi({ SEARCH_LOG_DAYS: "0" });
-afterAll(() => service.stop());
 
 test("a new organization gets a line to copy with the real address, which becomes its first result while the page is open", async () => {
   const { organization, person: visitor } = await signedIn(service);

@@ -6,9 +6,8 @@ import { type Answer, Service } from "../../harness/processes/service.ts";
 
 /** The security headers of every door, and the billing page's protection against forged requests, as OWASP ASVS requires. */
 
-const service = await Service.start({ workers: 0 });
+const service = await Service.start({ workers: 0, end: afterAll });
 await service.startApi({ PUBLIC_URL: "https://search.example/" });
-afterAll(() => service.stop());
 
 const own = 0;
 const behindHttps = 1;

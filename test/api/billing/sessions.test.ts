@@ -13,8 +13,7 @@ import { Service } from "../../harness/processes/service.ts";
 /** Sessions of the billing page, as OWASP ASVS requires, behind a trusted proxy. */
 
 // One trusted proxy, so that each test has its own client address.
-const service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" } });
-afterAll(() => service.stop());
+const service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" }, end: afterAll });
 
 let addresses = 0;
 function someone(): PageVisitor {

@@ -12,12 +12,15 @@ import { refusal, startSerperStub, tenOrganic } from "../../harness/stubs/serper
 
 const patienceMs = 1_000;
 
-const stub = await startSerperStub();
-const service = await Service.start({ apis: 0, environment: { ...stub.settings, COMPAT_DOORS: "searxng" } });
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({
+  apis: 0,
+  environment: { ...stub.settings, COMPAT_DOORS: "searxng" },
+  end: afterAll,
+});
 // The first one waits for as long as a busy machine takes.
 for (const ms of [60_000, patienceMs]) await service.startApi({ COMPAT_PATIENCE_MS: `searxng=${ms}` });
 await service.startApi({ COMPAT_PATIENCE_MS: "searxng=60000", SEARCH_DEADLINE_MS: "1000" });
-afterAll(() => Promise.all([service.stop(), stub.close()]));
 
 const send = ({ token }: Organization, fields: string, api: number, signal?: AbortSignal) =>
   service.send(`/searxng/search?${fields}`, {

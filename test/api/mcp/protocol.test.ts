@@ -8,9 +8,8 @@ import { type Answer, Service } from "../../harness/processes/service.ts";
 /** The protocol's rules for HTTP, with requests that the test builds itself. */
 
 const environment = { PUBLIC_URL: "https://serp.example", MCP_ALLOWED_HOSTS: "inside.example, other.example" };
-const service = await Service.start({ environment });
+const service = await Service.start({ environment, end: afterAll });
 const organization = await service.organization({ terms: endlessWindow });
-afterAll(() => service.stop());
 
 const ping = { jsonrpc: "2.0", id: 7, method: "ping" };
 const call = {

@@ -8,9 +8,8 @@ import { type Answer, type Organization, Service } from "../../harness/processes
 const body = { keyword: "a", device: "mobile" };
 const refused = { code: "query_rejected", details: { reason: "unsupported", field: "device" } };
 
-const service = await Service.start({ workers: 0 });
+const service = await Service.start({ workers: 0, end: afterAll });
 await service.startWorker({ SERP_PROVIDERS: "serper", SERPER_API_KEY: "unused" });
-afterAll(() => service.stop());
 
 /** The status of a mobile search, and whether it was admitted: then the ledger has its end, whatever the worker answered. */
 async function searchOnce(): Promise<{ status: number; isAdmitted: boolean }> {

@@ -90,19 +90,24 @@ export class Service {
     this.environment = { ...usualSettings, DATABASE_URL: url, REDIS_URL: this.redisServer.url, ...parts.environment };
   }
 
-  /** Opens servers, or uses the given ones, and starts the processes. Resolves when every process is ready. */
+  /**
+   * Opens servers, or uses the given ones, and starts the processes. Resolves when every process is ready.
+   * @param options.end gets what stops it, as `afterAll` does.
+   */
   static async start(
     options: {
       apis?: number;
       workers?: number;
       environment?: Record<string, string>;
       servers?: { database: FreshDatabase; redis: LocalServer };
+      end?: (stop: () => Promise<void>) => void;
     } = {},
   ) {
     const [{ url, drop }, redisServer] = options.servers
       ? [options.servers.database, options.servers.redis]
       : await Promise.all([freshDatabase(), freshRedis()]);
     const service = new Service({ databaseUrl: url, drop, redisServer, environment: options.environment ?? {} });
+    options.end?.(() => service.stop());
     const { apis = 1, workers = 1 } = options;
     // The workers first: an API reads their heartbeats at its start, and then only once a second.
     await Promise.all(Array.from({ length: workers }, () => service.startWorker()));

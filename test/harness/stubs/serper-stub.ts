@@ -23,8 +23,11 @@ export type SerperStub = {
   close: () => Promise<void>;
 };
 
-/** A real server on a free loopback port that replies in Serper's format, or fails as the test chooses. */
-export async function startSerperStub(): Promise<SerperStub> {
+/**
+ * A real server on a free loopback port that replies in Serper's format, or fails as the test chooses.
+ * @param end gets what closes it, as `afterAll` does.
+ */
+export async function startSerperStub(end?: (close: () => Promise<void>) => void): Promise<SerperStub> {
   const listening = await listen((request, response) => void answer(stub, request, response));
   const settings = { SERP_PROVIDERS: "serper", SERPER_API_KEY: "secret", SERPER_BASE_URL: listening.url };
   const hold = (then = tenOrganic) => {
@@ -33,6 +36,7 @@ export async function startSerperStub(): Promise<SerperStub> {
     return release;
   };
   const stub: SerperStub = { ...listening, requests: [], next: [], otherwise: tenOrganic, settings, hold };
+  end?.(stub.close);
   return stub;
 }
 

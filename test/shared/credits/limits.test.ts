@@ -15,8 +15,7 @@ import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const priceMils = 5;
 
-const service = await Service.start({ apis: 0, workers: 0 });
-afterAll(() => service.stop());
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 
 interface Payer {
   organizationId: string;

@@ -17,9 +17,8 @@ const preload = `
   });
   process.on("SIGHUP", () => void Promise.reject(new Error("an injected rejection")));`;
 
-const service = await Service.start({ apis: 0, workers: 0 });
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
 await service.redis.call("ACL", "SETUSER", "powerless", "on", ">x", "~*", "&*", "-@all", "+hello", "+info", "+ping");
-afterAll(() => service.stop());
 
 function start(kind: string, settings: Record<string, string> = {}): RunningProcess {
   return new RunningProcess(kind === "api" ? "api/main.ts" : "worker/main.ts", {
