@@ -9,13 +9,9 @@ import { type Answer, type Api, type Organization, Service } from "../harness/pr
 
 /** The API's answers while a dependency is unavailable. No worker runs here, so no search is answered. */
 
-const service = await Service.start({ workers: 0 });
-const postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+const service = await Service.start({ workers: 0, end: afterAll });
+const postgresProxy = await startProxy(service.database.options.connectionString ?? "", afterAll);
 await service.startApi({ DATABASE_URL: postgresProxy.url });
-afterAll(async () => {
-  await service.stop();
-  await postgresProxy.close();
-});
 
 const own = 0;
 const behindProxy = 1;

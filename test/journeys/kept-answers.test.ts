@@ -16,17 +16,16 @@ import { operator } from "../harness/fixtures/operator.ts";
 
 /** Answers that an organization keeps, and the age of an answer that callers choose. */
 
-const stub = await startSerperStub();
+const stub = await startSerperStub(afterAll);
 const service = await Service.start({
   apis: 2,
   environment: { ...stub.settings, KEPT_ANSWERS_DAYS: "30", SEARCH_CACHE_SECONDS: "60", LOG_LEVEL: "debug" },
+  end: afterAll,
 });
-const postgres = await startProxy(service.databaseUrl);
+const postgres = await startProxy(service.databaseUrl, afterAll);
 afterAll(async () => {
   await service.rest();
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
-  await service.stop();
-  await Promise.all([postgres.close(), stub.close()]);
 });
 
 async function keeper(terms = {}) {

@@ -9,17 +9,13 @@ import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 /** Time for a slow machine to charge the search, and no longer: the answer comes after it. */
 const deadlineMs = 15_000;
 
-const stub = await startSerperStub();
+const stub = await startSerperStub(afterAll);
 const environment = { ...stub.settings, SEARCH_DEADLINE_MS: String(deadlineMs) };
-const service = await Service.start({ apis: 0, workers: 0, environment });
-const workersRedis = await startProxy(service.redisServer.url);
-const apisPostgres = await startProxy(service.databaseUrl);
+const service = await Service.start({ apis: 0, workers: 0, environment, end: afterAll });
+const workersRedis = await startProxy(service.redisServer.url, afterAll);
+const apisPostgres = await startProxy(service.databaseUrl, afterAll);
 await service.startWorker({ REDIS_URL: workersRedis.url });
 await service.startApi({ DATABASE_URL: apisPostgres.url });
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([workersRedis.close(), apisPostgres.close(), stub.close()]);
-});
 
 test("a charge that the API learns of after it answered 504 is given back at once", async () => {
   const { organizationId, token } = await service.organization({ creditMils: 100 });

@@ -14,16 +14,16 @@ import { chargeOf } from "../harness/fixtures/charge-of.ts";
 
 /** A job that runs twice: the second run must neither reverse a delivered answer nor charge again. */
 
-const stub = await startSerperStub();
-const service = await Service.start({ apis: 0, environment: { ...stub.settings, SEARCH_DEADLINE_MS: "5000" } });
-const postgres = await startProxy(service.databaseUrl);
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({
+  apis: 0,
+  environment: { ...stub.settings, SEARCH_DEADLINE_MS: "5000" },
+  end: afterAll,
+});
+const postgres = await startProxy(service.databaseUrl, afterAll);
 const api = await service.startApi({ DATABASE_URL: postgres.url });
 const queue = createQueue({ url: service.redisServer.url });
-afterAll(async () => {
-  await queue.close();
-  await service.stop();
-  await Promise.all([postgres.close(), stub.close()]);
-});
+afterAll(() => queue.close());
 
 /** The job of a search, once a worker runs it. The job of an answered search may still be about to end. */
 async function runningJob(keyword: string) {

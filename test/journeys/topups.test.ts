@@ -7,7 +7,10 @@ import { acknowledged, sendEvent, unsigned } from "../harness/clients/topups.ts"
 /** Payments while processes and connections fail. Stripe repeats an event until it is acknowledged. */
 
 const { stub, service } = await startStripeService({ apis: 0, workers: 0 });
-const [postgres, redis] = await Promise.all([startProxy(service.databaseUrl), startProxy(service.redisServer.url)]);
+const [postgres, redis] = await Promise.all([
+  startProxy(service.databaseUrl, afterAll),
+  startProxy(service.redisServer.url, afterAll),
+]);
 const startApi = () => service.startApi({ DATABASE_URL: postgres.url, REDIS_URL: redis.url });
 await startApi();
 afterEach(async () => {
@@ -15,7 +18,6 @@ afterEach(async () => {
   redis.mend();
   await service.until(async () => (await fetch(`${service.apis[0]?.opsUrl}/readyz`)).ok);
 });
-afterAll(() => Promise.all([postgres.close(), redis.close()]));
 
 const grantsOf = async (organizationId: string) => (await service.ledgerOf(organizationId)).map(({ mils }) => mils);
 

@@ -6,17 +6,13 @@ import { startProxy } from "../harness/servers/proxy.ts";
 
 const cutAdmissions = 10;
 
-const service = await Service.start({ apis: 0 });
-const proxy = await startProxy(service.redisServer.url);
+const service = await Service.start({ apis: 0, end: afterAll });
+const proxy = await startProxy(service.redisServer.url, afterAll);
 await service.startApi({ REDIS_URL: proxy.url });
 const organization = await service.organization({ creditMils: 100 });
 const search = (keyword: string) => service.search(organization.token, { keyword });
 await service.until(async () => (await search("warm")).status === 200);
 await service.rest();
-afterAll(async () => {
-  await proxy.close();
-  await service.stop();
-});
 
 const entries = async () => (await service.ledgerOf(organization.organizationId)).slice(2);
 

@@ -10,17 +10,13 @@ import { startProxy } from "../harness/servers/proxy.ts";
  * loss of power or network. Only new connections reach Redis.
  */
 
-const service = await Service.start({ apis: 0, workers: 0 });
-const proxy = await startProxy(service.redisServer.url);
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
+const proxy = await startProxy(service.redisServer.url, afterAll);
 const worker = await service.startWorker({ REDIS_URL: proxy.url });
 const api = await service.startApi({ REDIS_URL: proxy.url });
 const organization = await service.organization({ creditMils: 1_000 });
 const search = (keyword: string) => service.search(organization.token, { keyword });
 await service.until(async () => (await search("warm")).status === 200);
-afterAll(async () => {
-  await proxy.close();
-  await service.stop();
-});
 beforeEach(() => service.until(async () => (await isReady(api)) && (await isReady(worker))));
 
 const isReady = async ({ opsUrl }: { opsUrl: string }) => (await fetch(`${opsUrl}/readyz`)).ok;

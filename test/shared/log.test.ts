@@ -21,9 +21,9 @@ const secrets = {
   unknownToken: newToken(),
 };
 
-const stub = await startSerperStub();
-const service = await Service.start({ apis: 0, workers: 0 });
-const wayToPostgres = await startProxy(await databaseWithPassword());
+const stub = await startSerperStub(afterAll);
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
+const wayToPostgres = await startProxy(await databaseWithPassword(), afterAll);
 const settings = {
   DATABASE_URL: wayToPostgres.url,
   REDIS_URL: await redisWithPassword(),
@@ -40,10 +40,6 @@ const apis = [
 const [api] = apis;
 const worker = await service.startWorker(settings);
 for (const each of apis) await service.until(async () => (await Exposition.of(each)).value("workers_reporting") === 1);
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([wayToPostgres.close(), stub.close()]);
-});
 
 async function databaseWithPassword(): Promise<string> {
   const role = `canary_${process.pid}`;

@@ -5,19 +5,15 @@ import { reply, refusal, startSerperStub } from "../harness/stubs/serper-stub.ts
 import { failureKinds } from "../../worker/providers/provider.ts";
 import { Service } from "../harness/processes/service.ts";
 
-const stub = await startSerperStub();
+const stub = await startSerperStub(afterAll);
 const environment = { SERP_PROVIDERS: "serper", SERPER_BASE_URL: stub.url, SERPER_API_KEY: "key" };
-const service = await Service.start({ apis: 0, workers: 0, environment });
+const service = await Service.start({ apis: 0, workers: 0, environment, end: afterAll });
 const [wayToPostgres, wayToRedis] = await Promise.all([
-  startProxy(service.databaseUrl),
-  startProxy(service.redisServer.url),
+  startProxy(service.databaseUrl, afterAll),
+  startProxy(service.redisServer.url, afterAll),
 ]);
 const ways = { DATABASE_URL: wayToPostgres.url, REDIS_URL: wayToRedis.url };
 const [api, worker] = await Promise.all([service.startApi(ways), service.startWorker(ways)]);
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([stub.close(), wayToPostgres.close(), wayToRedis.close()]);
-});
 
 const ofApi = () => Exposition.of(api);
 const ofWorker = () => Exposition.of(worker);

@@ -8,13 +8,9 @@ import { Service } from "../../harness/processes/service.ts";
 
 /** The contents of the billing page and of its CSV, over HTTP. */
 
-const service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" } });
-const postgresProxy = await startProxy(service.database.options.connectionString ?? "");
+const service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" }, end: afterAll });
+const postgresProxy = await startProxy(service.database.options.connectionString ?? "", afterAll);
 await service.startApi({ DATABASE_URL: postgresProxy.url, TOPUP_URL: "https://pay.example/credit" });
-afterAll(async () => {
-  await service.stop();
-  await postgresProxy.close();
-});
 
 test("the page shows the same balance, holds, plan and rate window as REST, and takes nothing of that window", async () => {
   const organization = await service.organization({ creditMils: 12_345, terms: { windowLimit: 50, concurrency: 7 } });

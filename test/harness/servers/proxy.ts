@@ -74,8 +74,8 @@ class Faults {
   }
 }
 
-/** Opens a proxy in front of the server at this address. */
-export async function startProxy(serverUrl: string): Promise<Proxy> {
+/** Opens a proxy in front of the server at this address. `end` gets what closes it, as `afterAll` does. */
+export async function startProxy(serverUrl: string, end?: (close: () => Promise<void>) => void): Promise<Proxy> {
   let target = new URL(serverUrl);
   const faults = new Faults();
   const sockets = new Set<Socket>();
@@ -103,6 +103,14 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
     faults.isCut = true;
     reset();
   };
+  const close = () => {
+    cut();
+    faults.silent.clear();
+    return new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+  };
+  end?.(close);
   return {
     url: Object.assign(new URL(target), { host: `127.0.0.1:${await listenOn(server)}` }).href,
     lead: (otherUrl) => {
@@ -123,13 +131,7 @@ export async function startProxy(serverUrl: string): Promise<Proxy> {
       faults.trap = { requests, landed };
     },
     mend: () => faults.clear(),
-    close: () => {
-      cut();
-      faults.silent.clear();
-      return new Promise((resolve) => {
-        server.close(() => resolve());
-      });
-    },
+    close,
   };
 }
 

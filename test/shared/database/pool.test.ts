@@ -8,16 +8,23 @@ import { freshDatabase } from "../../harness/servers/servers.ts";
 
 const log = openLog({ name: "test", level: "silent" });
 
-test("after Postgres' host vanished without closing its connections, one query fails and the next one is answered", async () => {
-  const server = await freshDatabase();
-  const proxy = await startProxy(server.url);
+/** A new database. @returns its address, as its owner. */
+async function freshUrl(): Promise<string> {
+  const { url, drop } = await freshDatabase();
+  onTestFinished(drop);
+  return url;
+}
+
+/** A pool that ends with the test. */
+function openPool(options: { url: string; sizeMax: number; statementTimeoutMs?: number }) {
   const shutdown = new Shutdown();
-  const pool = openDatabase({ url: proxy.url, name: "test", sizeMax: 3, statementTimeoutMs: 2_000, log, shutdown });
-  onTestFinished(async () => {
-    await shutdown.run(log);
-    await proxy.close();
-    await server.drop();
-  });
+  onTestFinished(() => shutdown.run(log));
+  return openDatabase({ ...options, name: "test", log, shutdown });
+}
+
+test("after Postgres' host vanished without closing its connections, one query fails and the next one is answered", async () => {
+  const proxy = await startProxy(await freshUrl(), onTestFinished);
+  const pool = openPool({ url: proxy.url, sizeMax: 3, statementTimeoutMs: 2_000 });
   await Promise.all(Array.from({ length: 3 }, () => pool.query("select pg_sleep(0.1)")));
   expect(pool.idleCount).toBe(3);
 
@@ -27,17 +34,12 @@ test("after Postgres' host vanished without closing its connections, one query f
 });
 
 test("a connection that Postgres ends while it is taken does not end the process, and the pool replaces it", async () => {
-  const server = await freshDatabase();
-  const shutdown = new Shutdown();
-  const pool = openDatabase({ url: server.url, name: "test", sizeMax: 2, log, shutdown });
-  onTestFinished(async () => {
-    await shutdown.run(log);
-    await server.drop();
-  });
+  const url = await freshUrl();
+  const pool = openPool({ url, sizeMax: 2 });
   const client = await pool.connect();
   const { rows } = await client.query("select pg_backend_pid() as pid");
   const ended = new Promise((resolve) => client.once("end", resolve));
-  await asOwner(server.url, (owner) => owner.query("select pg_terminate_backend($1)", [rows[0]?.pid]));
+  await asOwner(url, (owner) => owner.query("select pg_terminate_backend($1)", [rows[0]?.pid]));
   await ended;
   await expect(client.query("select 1")).rejects.toThrow();
   client.release();
@@ -45,13 +47,8 @@ test("a connection that Postgres ends while it is taken does not end the process
 });
 
 test("after a write was refused because the server is read-only, no idle connection to it is used again", async () => {
-  const server = await freshDatabase();
-  const shutdown = new Shutdown();
-  const pool = openDatabase({ url: server.url, name: "test", sizeMax: 3, log, shutdown });
-  onTestFinished(async () => {
-    await shutdown.run(log);
-    await server.drop();
-  });
+  const url = await freshUrl();
+  const pool = openPool({ url, sizeMax: 3 });
   // As sessions that a pooler keeps at a server that became a standby.
   const readOnly = "select set_config('default_transaction_read_only', 'on', false), pg_sleep(0.1)";
   await Promise.all(Array.from({ length: 3 }, () => pool.query(readOnly)));
@@ -63,15 +60,9 @@ test("after a write was refused because the server is read-only, no idle connect
 });
 
 test("defaults of the server for transactions and dates change nothing: transactions are read committed, and dates are read", async () => {
-  const server = await freshDatabase();
-  const url = new URL(server.url);
+  const url = new URL(await freshUrl());
   url.searchParams.set("options", "-c default_transaction_isolation=serializable -c datestyle=German");
-  const shutdown = new Shutdown();
-  const pool = openDatabase({ url: url.href.replaceAll("+", "%20"), name: "test", sizeMax: 1, log, shutdown });
-  onTestFinished(async () => {
-    await shutdown.run(log);
-    await server.drop();
-  });
+  const pool = openPool({ url: url.href.replaceAll("+", "%20"), sizeMax: 1 });
   const { rows } = await pool.query(
     "select current_setting('transaction_isolation') as isolation, timestamptz '2026-11-30 12:00+00' as at",
   );

@@ -11,15 +11,11 @@ import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-const service = await Service.start({ apis: 0, workers: 0 });
-const wayToPostgres = await startProxy(service.databaseUrl);
+const service = await Service.start({ apis: 0, workers: 0, end: afterAll });
+const wayToPostgres = await startProxy(service.databaseUrl, afterAll);
 const log = openLog({ name: "test", level: "silent" });
 const settings = { DATABASE_URL: wayToPostgres.url, OPS_ALLOWED_HOSTS: "api.corp.example" };
 const [api, worker] = await Promise.all([service.startApi(settings), service.startWorker(settings)]);
-afterAll(async () => {
-  await service.stop();
-  await wayToPostgres.close();
-});
 
 const both = () => [api, worker];
 

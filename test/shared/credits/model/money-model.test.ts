@@ -1,27 +1,15 @@
 import { afterAll, expect, test } from "vitest";
-import { Redis } from "ioredis";
-import { Shutdown } from "../../../../shared/concurrency/shutdown.ts";
 import { verifyLedger } from "../../../../commands/ledger.ts";
-import { openDatabase } from "../../../../shared/database/pool.ts";
-import { openLog } from "../../../../shared/log.ts";
-import { freshDatabase, freshRedis } from "../../../harness/servers/servers.ts";
+import { openFreshDatabase } from "../../../harness/servers/open-database.ts";
+import { openFreshRedis } from "../../../harness/servers/open-redis.ts";
 import { checkMoneyModel } from "./money-model.ts";
 
 const runs = 60;
 // A run takes about 35 ms on a quiet machine and 2 s on one with a load of 25.
 const timeoutMs = 240_000;
 
-const log = openLog({ name: "test", level: "silent" });
-const shutdown = new Shutdown();
-const [fresh, server] = await Promise.all([freshDatabase(), freshRedis()]);
-const redis = new Redis(server.url);
-const database = openDatabase({ url: fresh.url, name: "test", sizeMax: 4, log, shutdown });
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-  await shutdown.run(log);
-  await fresh.drop();
-});
+const { redis } = await openFreshRedis(afterAll);
+const { database } = await openFreshDatabase(afterAll, { sizeMax: 4 });
 
 test(
   "whatever happens to its messages, and in whatever order, no mil appears, vanishes or is spent twice",
