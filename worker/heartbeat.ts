@@ -25,8 +25,9 @@ interface Reported {
 
 /**
  * Reports every second that this worker takes jobs, how fast, and from which providers. A worker that stops removes its
- * heartbeat first and takes jobs a little longer, until no API counts on its capacity. A worker that alone does not reach Postgres
- * could settle no search: it takes none and reports nothing until it reaches Postgres again.
+ * heartbeat first and takes jobs a little longer, until no API counts on its capacity. A worker that does not reach Postgres could
+ * settle no search: it takes none until it reaches Postgres again. If it alone does not, it also reports nothing; if none does, the
+ * APIs see that in the reports.
  */
 export function startHeartbeat(
   { config, clock, redis, shutdown, log, metrics }: Reporting,
@@ -35,7 +36,7 @@ export function startHeartbeat(
 ): Heartbeat {
   let writtenAtMs = Number.NEGATIVE_INFINITY;
   let takesJobs = true;
-  const takeJobs = async (mayTake: boolean) => {
+  const takeJobs = (mayTake: boolean) => {
     if (mayTake === takesJobs) return;
     takesJobs = mayTake;
     if (mayTake) {
@@ -44,12 +45,11 @@ export function startHeartbeat(
       return;
     }
     jobs.pause();
-    log.warn("this worker does not reach Postgres although another one does: it takes no searches");
-    await removeHeartbeat(redis, workerId);
+    log.warn("this worker does not reach Postgres: it takes no searches");
   };
   const report = async () => {
-    await takeJobs(!(await postgresCheck.isCutOff()));
-    if (!takesJobs) return;
+    takeJobs(!postgresCheck.isAway());
+    if (await postgresCheck.isCutOff()) return removeHeartbeat(redis, workerId);
     const own = {
       concurrency: controller.slots,
       slotsCeiling: controller.slotsCeiling,

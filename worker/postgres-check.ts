@@ -12,8 +12,10 @@ const checkTimeoutMs = 2_000;
 const failedChecksMin = 3;
 
 export interface PostgresCheck {
-  /** Whether Postgres answered this worker lately. */
+  /** Whether Postgres answered the last check. */
   reachesPostgres: () => boolean;
+  /** Whether Postgres has left several checks unanswered: a search that is taken now could perhaps not be settled. */
+  isAway: () => boolean;
   /** Whether this worker does not reach Postgres although another one does. @throws if Redis does not answer. */
   isCutOff: () => Promise<boolean>;
 }
@@ -33,11 +35,12 @@ export function startPostgresCheck(context: Context, workerId: string): Postgres
       warn(error);
     }
   };
+  const isAway = () => failedChecks >= failedChecksMin;
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "postgres_check", pauseMs, run: check, log, metrics, shutdown });
   return {
     reachesPostgres: () => failedChecks === 0,
-    isCutOff: async () =>
-      failedChecks >= failedChecksMin && (await anotherReachesPostgres(redis, workerId, clock.nowMs())),
+    isAway,
+    isCutOff: async () => isAway() && (await anotherReachesPostgres(redis, workerId, clock.nowMs())),
   };
 }

@@ -48,6 +48,8 @@ export class Shedding {
   readonly #parts: SheddingParts;
   #capacity: WorkerCapacity | undefined;
   #workersSeenAtMs = Number.NEGATIVE_INFINITY;
+  #postgresReachedAtMs = Number.NEGATIVE_INFINITY;
+  #maySettle = true;
   #backlog: Backlog = { waiting: 0, running: 0, turn: 0 };
   #organizations = 0;
   #askedAtMs = Number.NEGATIVE_INFINITY;
@@ -62,10 +64,13 @@ export class Shedding {
   /**
    * Stores a new reading. No workers at all counts only after a heartbeat timeout: a flushed Redis has no heartbeats either.
    * While this process stops it counts at once: the workers are being stopped too, and the searches would end with a 504.
+   * That no worker reaches Postgres counts only after the same time: searches outlast a shorter outage, as of a failover.
    */
   updateCapacity(capacity: WorkerCapacity): void {
     const nowMs = performance.now();
     if (capacity.workers > 0) this.#workersSeenAtMs = nowMs;
+    if (capacity.reachesPostgres || capacity.workers === 0) this.#postgresReachedAtMs = nowMs;
+    this.#maySettle = nowMs - this.#postgresReachedAtMs < protocolTimes.heartbeatTimeoutMs;
     const wereSeen = nowMs - this.#workersSeenAtMs < protocolTimes.heartbeatTimeoutMs;
     if (capacity.workers === 0 && wereSeen && !this.#parts.draining.aborted) return;
     this.#capacity = capacity;
@@ -120,6 +125,7 @@ export class Shedding {
     // The periodic reading below makes the same query and logs its errors.
     if (performance.now() - this.#askedAtMs >= protocolTimes.heartbeatReadingMs)
       void this.refresh().catch(() => undefined);
+    if (!this.#maySettle) return { openMax: 0, error: unavailable("postgres_unreachable") };
 
     const { slots, ratePerMs } = this.#capacity;
     const ahead = this.#backlog.waiting + this.#backlog.running + this.#admitted - this.#admittedAtReading;

@@ -52,6 +52,8 @@ export interface WorkerCapacity {
   ratePerMs: number;
   /** The providers that any of them asks. Undefined without workers, or if those of one are unknown. */
   providers: readonly ProviderName[] | undefined;
+  /** Whether any of them reached Postgres when it last reported. */
+  reachesPostgres: boolean;
 }
 
 /** Sums up the workers with a recent heartbeat. @param nowMs by Redis' clock. @throws if Redis does not answer. */
@@ -63,6 +65,7 @@ export async function readWorkerCapacity(redis: Redis, nowMs: number): Promise<W
     slotsCeiling: alive.reduce((sum, own) => sum + own.slotsCeiling, 0),
     ratePerMs: alive.reduce((sum, own) => sum + own.concurrency / Math.max(own.runMs, 1), 0),
     providers: providersOf(alive),
+    reachesPostgres: alive.some((own) => own.reachesPostgres),
   };
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { migrate } from "../../shared/database/migrate.ts";
+import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
@@ -25,16 +26,29 @@ const heartbeats = async () => {
   return texts.map((text) => z.object({ reachesPostgres: z.boolean(), atMs: z.number() }).parse(JSON.parse(text)));
 };
 
-test("a worker that alone does not reach Postgres takes no searches and does not lead until it reaches Postgres again", async () => {
+/** Undefined if the search is not refused at once. */
+async function reasonOfRefusal(): Promise<unknown> {
+  const signal = AbortSignal.timeout(500);
+  const answer = await service.search(token, { keyword: "a" }, { signal }).catch(() => undefined);
+  return answer?.body.error?.details.reason;
+}
+
+test("a worker that alone does not reach Postgres takes no searches and does not lead until it reaches Postgres again, and without any that does searches are refused", async () => {
   await service.until(async () => (await reporting()).length === 2 && (await leader()) !== null);
   for (const path of paths) path.cut();
   await service.until(async () => (await heartbeats()).every(({ reachesPostgres }) => !reachesPostgres));
   const [cutAtSeconds] = await redis.time();
-  // Neither could do better, so searches wait for Postgres at both.
+  // Neither could do better, so both go on reporting, and one leads.
   const longAfterMs = (Number(cutAtSeconds) + 5) * 1_000;
   await service.until(async () => (await heartbeats()).every(({ atMs }) => atMs > longAfterMs));
   expect(await reporting()).toHaveLength(2);
   await service.until(async () => (await leader()) !== null);
+  // None of them could settle a search, so none asks a provider, and callers learn it at once.
+  await service.until(async () => (await reasonOfRefusal()) === "postgres_unreachable");
+  for (const worker of service.workers) {
+    const calls = (await Exposition.of(worker)).all("provider_calls_total");
+    expect(Object.values(calls).filter((count) => count > 0)).toEqual([]);
+  }
 
   paths[0]?.mend();
   await service.until(async () => (await reporting()).length === 1);
@@ -57,7 +71,7 @@ test("a worker that started before the migration takes no searches, and is ready
   const started = service.startWorker({ DATABASE_URL: url });
   await service.until(async () => service.workers.length === 3);
   const worker = service.workers[2];
-  await worker?.line("this worker does not reach Postgres although another one does: it takes no searches");
+  await worker?.line("this worker does not reach Postgres: it takes no searches");
   const missing = async () => (await fetch(`${worker?.opsUrl}/readyz`)).json();
   expect(await missing()).toMatchObject({ missing: expect.arrayContaining(["postgres"]) });
   const searches = Array.from({ length: 40 }, (_, at) => service.search(token, { keyword: `sandbox:slow=200 ${at}` }));

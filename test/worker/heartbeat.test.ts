@@ -25,7 +25,7 @@ async function reportingWorkers(providersOf: Record<string, string>) {
     controller.decide(room);
     const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
     const jobs = { pause: () => undefined, resume: () => undefined };
-    const postgresCheck = { reachesPostgres: () => true, isCutOff: async () => false };
+    const postgresCheck = { reachesPostgres: () => true, isAway: () => false, isCutOff: async () => false };
     await startHeartbeat(context, name, { controller, average: { runMs: 1_000 }, jobs, postgresCheck }).report();
     return { redis, stop: () => shutdown.run(log) };
   };
@@ -51,7 +51,9 @@ test("a worker reports its slots and how many it can raise them to, and stops re
   const { reader, workers, capacity, logged } = await reportingWorkers({ one: "sandbox", other: "serper,sandbox" });
   const providers = ["sandbox", "serper"];
   // Each worker reports again every second, so a heartbeat that a busy machine let grow old is followed by another.
-  await expect.poll(capacity).toEqual({ workers: 2, slots: 64, slotsCeiling: 100, ratePerMs: 0.064, providers });
+  await expect
+    .poll(capacity)
+    .toEqual({ workers: 2, slots: 64, slotsCeiling: 100, ratePerMs: 0.064, providers, reachesPostgres: true });
   await workers[0]?.stop();
   expect(await reader.hkeys("workers")).toEqual(["other"]);
   await expect.poll(capacity).toMatchObject({ workers: 1, slots: 32 });

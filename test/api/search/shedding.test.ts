@@ -25,11 +25,11 @@ const fastWorkforce = { workers: 1, slots: 2, ratePerMs: 2 / 100 };
 // Fills both slots and a wait of 500 ms.
 const admittedMax = 2 + 500 / 50;
 
-type Workforce = Omit<WorkerCapacity, "slotsCeiling" | "providers"> & Partial<WorkerCapacity>;
+type Workforce = Pick<WorkerCapacity, "workers" | "slots" | "ratePerMs"> & Partial<WorkerCapacity>;
 
 function sheddingWith(workforce: Workforce): Shedding {
   const shedding = new Shedding({ redis, clock: new Clock(), ...serving });
-  shedding.updateCapacity({ slotsCeiling: workforce.slots, providers: undefined, ...workforce });
+  shedding.updateCapacity({ slotsCeiling: workforce.slots, providers: undefined, reachesPostgres: true, ...workforce });
   return shedding;
 }
 
@@ -107,6 +107,13 @@ test("slots that a worker can raise only later than a search may wait do not cou
 
 test("a search is admitted while a slot is free, however long searches take", () => {
   expect(admitAll(sheddingWith({ workers: 2, slots: 64, ratePerMs: 64 / 30_000 }))).toBe(64);
+});
+
+test("a search is admitted while no worker has reached Postgres for a moment, as in a failover", () => {
+  const capacity = { ...fastWorkforce, slotsCeiling: 2, providers: undefined };
+  const shedding = sheddingWith(capacity);
+  shedding.updateCapacity({ ...capacity, reachesPostgres: false });
+  expect(shedding.refusal(remainingMs)).toBeUndefined();
 });
 
 test("a search that could be started but not answered in time is refused", () => {
