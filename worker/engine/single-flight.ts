@@ -209,7 +209,7 @@ function payableCalls(
 /** We bear failed calls, calls to earlier providers, and calls of the attempt that lost a hedge. */
 function countPayable({ provider, calls }: Trace, { depth }: Query): number {
   const sent = calls.filter((call) => call.provider === provider && /^(ok|out_of_time)$/.test(call.outcome));
-  return Math.min(sent.length, pagesOf(depth));
+  return Math.min(sent.length, pagesOf(depth) + (sent.some(({ isOverview }) => isOverview) ? 1 : 0));
 }
 
 /**

@@ -17,3 +17,11 @@ export function openOneSlot() {
   };
   return { provider, calls };
 }
+
+/** A provider that answers at once, each page with an overview that only a second call fetches. */
+export function announcingOverviews(): Provider {
+  const empty = { status: 200, url: "", headers: {}, body: "" };
+  const overview = { request: () => empty, read: () => page() };
+  const read = () => page({ overviewToken: "token" });
+  return { ...openSandbox(), request: () => empty, transport: async () => empty, overview, read };
+}

@@ -4,7 +4,7 @@ import { query } from "../../harness/fixtures/queries.ts";
 import { googleOver } from "../../harness/processes/google-engine.ts";
 import { answerOf, FakeGoogle, openWorkerEngine, outOfTime, refused } from "../../harness/processes/worker-engine.ts";
 import { queryFingerprint, searchedPart } from "../../../shared/query/query.ts";
-import { openOneSlot } from "./one-slot.ts";
+import { announcingOverviews, openOneSlot } from "./one-slot.ts";
 import { freshRedis } from "../../harness/servers/servers.ts";
 
 let redisServer = await freshRedis();
@@ -140,6 +140,11 @@ describe("equal searches of one worker", () => {
     expect(google.searches[1]?.remainingMs).toBeGreaterThan(30_000);
     google.answer(1, answerOf());
     expect(await Promise.all(searches)).toMatchObject([{ ok: false }, { ok: true, from: "shared" }, { ok: true }]);
+  });
+
+  test("the call for an announced overview has to be paid like that for a page", async () => {
+    const { search } = await openWorkerEngine(googleOver(announcingOverviews()), { REDIS_URL: redisServer.url });
+    expect(await search()).toMatchObject({ ok: true, payable: { calls: 2 } });
   });
 
   test("a small organization's search gets its own turn at the provider, also if a large one waits with the same query", async () => {

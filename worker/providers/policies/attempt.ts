@@ -72,7 +72,14 @@ export type CallRecorder = {
 };
 
 /** One call to a provider. `outcome` is a label value of `provider_calls_total`. `ms` counts from sending to the end. */
-type ProviderCall = { provider: string; outcome: "ok" | FailureKind; ms: number; costMicroUsd: number };
+type ProviderCall = {
+  provider: string;
+  outcome: "ok" | FailureKind;
+  ms: number;
+  costMicroUsd: number;
+  /** Of a call beside those for the pages. */
+  isOverview?: boolean;
+};
 
 /** What a search cost and which providers it called, for the log line and the metrics. */
 export type Trace = {

@@ -201,6 +201,7 @@ export class ProviderClient {
       outcome: "failure" in outcome ? outcome.failure : "ok",
       ms: Math.round(tookMs),
       costMicroUsd: outcome.costMicroUsd ?? 0,
+      ...(!asked.isPage && { isOverview: true }),
     } as const;
     attempt.trace.calls.push(call);
     attempt.trace.costMicroUsd += call.costMicroUsd;
