@@ -13,7 +13,8 @@ const openMs = 10_000;
  *
  * - **closed**: attempts run and are counted. Opens when more than half of the last 20 outcomes, with at least 5 of them,
  *   count against the provider (`countsAgainstProvider` in the table of failure kinds). Outcomes that say nothing about
- *   the provider are not counted.
+ *   the provider are not counted. It stays closed while all failures are of one organization, whose keywords may be the cause,
+ *   and others had an answer.
  * - **open**, for 10 s: failover tries other providers first. After that the next attempt is the trial (half-open).
  * - **half-open**, while the trial runs: for all other searches the circuit is still open. Closes when the trial succeeds;
  *   opens for another 10 s when it fails. If its outcome does not count, the next attempt is the trial: a caller who
@@ -24,8 +25,8 @@ const openMs = 10_000;
  */
 export class CircuitBreaker {
   readonly #setOpen: (isOpen: boolean) => void;
-  /** Of the last attempts that were counted, whether each failed. */
-  #failed: boolean[] = [];
+  /** The last attempts that were counted. */
+  #ended: { isFailure: boolean; organizationId: string }[] = [];
   /** Undefined while the circuit is closed. On the clock of `performance.now()`, which is never set back. */
   #trialAtMs: number | undefined;
   #isTrialRunning = false;
@@ -35,7 +36,7 @@ export class CircuitBreaker {
   constructor({ provider, metrics, log }: { provider: string; metrics: Metrics; log: Log }) {
     metrics.providerBreakerOpen.set({ provider }, 0);
     this.#setOpen = (isOpen) => {
-      this.#failed = [];
+      this.#ended = [];
       this.#changes += 1;
       this.#trialAtMs = isOpen ? performance.now() + openMs : undefined;
       metrics.providerBreakerOpen.set({ provider }, isOpen ? 1 : 0);
@@ -49,13 +50,13 @@ export class CircuitBreaker {
     return this.#trialAtMs !== undefined && (this.#isTrialRunning || performance.now() < this.#trialAtMs);
   }
 
-  /** Runs an attempt and counts its outcome; bypasses the breaker while the circuit is open. */
-  async run<T extends object>(attempt: () => Promise<T | Failure>): Promise<T | Failure> {
+  /** Runs an attempt of an organization and counts its outcome; bypasses the breaker while the circuit is open. */
+  async run<T extends object>(attempt: () => Promise<T | Failure>, organizationId: string): Promise<T | Failure> {
     if (this.isOpen()) return attempt();
     if (this.#trialAtMs !== undefined) return this.#try(attempt);
     const changes = this.#changes;
     const outcome = await attempt();
-    if (changes === this.#changes) this.#count(countsAgainstProvider(outcome));
+    if (changes === this.#changes) this.#count(countsAgainstProvider(outcome), organizationId);
     return outcome;
   }
 
@@ -72,11 +73,15 @@ export class CircuitBreaker {
     }
   }
 
-  #count(isFailure: boolean | null): void {
+  #count(isFailure: boolean | null, organizationId: string): void {
     if (isFailure === null) return;
-    this.#failed = [...this.#failed, isFailure].slice(-outcomesMax);
-    const failures = this.#failed.filter(Boolean).length;
-    if (this.#failed.length >= outcomesMin && failures > this.#failed.length * failedShareMax) this.#setOpen(true);
+    this.#ended = [...this.#ended, { isFailure, organizationId }].slice(-outcomesMax);
+    const failed = this.#ended.filter((each) => each.isFailure);
+    if (this.#ended.length < outcomesMin || failed.length <= this.#ended.length * failedShareMax) return;
+    const [first] = failed;
+    const isOfFirst = (each: { organizationId: string }) => each.organizationId === first?.organizationId;
+    const failsAlone = failed.every(isOfFirst) && !this.#ended.every(isOfFirst);
+    if (!failsAlone) this.#setOpen(true);
   }
 }
 

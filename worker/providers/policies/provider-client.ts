@@ -106,7 +106,8 @@ export class ProviderClient {
    * @returns all pages that the query needs, in order, or the first failure.
    */
   fetchPages(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
-    return this.#breaker.run(() => this.#fetchAll(attempt, onFirstPage));
+    const { claims = new SlotClaims(onlySearch) } = attempt;
+    return this.#breaker.run(() => this.#fetchAll(attempt, onFirstPage), claims.fewest.organizationId);
   }
 
   /**

@@ -19,10 +19,12 @@ afterEach(() => void vi.useRealTimers());
 type Outcome = "ok" | FailureKind;
 const toPages = (outcome: Outcome): Page[] | Failure => (outcome === "ok" ? [page()] : { failure: outcome });
 
-async function run(...outcomes: Outcome[]): Promise<void> {
+const run = (...outcomes: Outcome[]) => runOf("one", ...outcomes);
+
+async function runOf(organizationId: string, ...outcomes: Outcome[]): Promise<void> {
   for (const outcome of outcomes) {
     const pages = toPages(outcome);
-    expect(await breaker.run(async () => pages)).toBe(pages);
+    expect(await breaker.run(async () => pages, organizationId)).toBe(pages);
   }
 }
 
@@ -33,7 +35,7 @@ const gauge = async () => (await metrics.providerBreakerOpen.get()).values[0]?.v
 /** An attempt that ends when the test says so. */
 function start() {
   const attempt = held<Page[] | Failure>();
-  const ended = breaker.run(attempt.call);
+  const ended = breaker.run(attempt.call, "one");
   return {
     end: (outcome: Outcome) => {
       attempt.end(toPages(outcome));
@@ -59,6 +61,24 @@ describe("a closed circuit", () => {
     await run(...repeat("ok", 50), ...repeat("timeout", 10));
     expect(breaker.isOpen()).toBe(false);
     await run("timeout");
+    expect(breaker.isOpen()).toBe(true);
+  });
+
+  test("stays closed while the attempts of one organization alone fail, and those of others succeed", async () => {
+    for (let round = 0; round < 15; round += 1) {
+      await runOf("other", "ok");
+      await runOf("one", ...repeat("timeout", 9));
+    }
+    expect(breaker.isOpen()).toBe(false);
+    await runOf("other", "timeout");
+    expect(breaker.isOpen()).toBe(true);
+  });
+
+  test("opens if the answers of others are older than twenty attempts", async () => {
+    await runOf("other", ...repeat("ok", 20));
+    await runOf("one", ...repeat("timeout", 19));
+    expect(breaker.isOpen()).toBe(false);
+    await runOf("one", "timeout");
     expect(breaker.isOpen()).toBe(true);
   });
 
