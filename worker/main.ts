@@ -39,7 +39,7 @@ async function openWorker(context: Context): Promise<OpsParts> {
   const settlement = new Settlement(context);
   shutdown.register("settlements", () => settlement.idle());
 
-  const postgresCheck = startPostgresCheck(context, workerId);
+  const postgresCheck = startPostgresCheck(context, workerId, settlement);
   startMaintenance({ ...context, settlement }, workerId, postgresCheck);
   deliverEvents(context);
   const controller = new ConcurrencyController(config.WORKER_CONCURRENCY);

@@ -2,6 +2,7 @@ import { runPeriodically } from "../shared/concurrency/run-periodically.ts";
 import { withTimeout } from "../shared/concurrency/wait-for.ts";
 import { isTransient } from "../shared/database/transient-errors.ts";
 import { requireSchema } from "../shared/database/require-schema.ts";
+import type { Settlement } from "../shared/credits/settlement.ts";
 import { throttledWarning } from "../shared/log.ts";
 import type { Context } from "../shared/process/context.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
@@ -10,6 +11,7 @@ import { anotherReachesPostgres } from "../shared/queue/worker-heartbeats.ts";
 const checkTimeoutMs = 2_000;
 // By then the heartbeats of the other workers show an outage that they have too.
 const failedChecksMin = 3;
+const failingMsMax = failedChecksMin * protocolTimes.heartbeatIntervalMs;
 
 export interface PostgresCheck {
   /** Whether Postgres answered the last check. */
@@ -20,17 +22,25 @@ export interface PostgresCheck {
   isCutOff: () => Promise<boolean>;
 }
 
-/** Asks Postgres once a second whether this worker reaches it, and finds its schema there. */
-export function startPostgresCheck(context: Context, workerId: string): PostgresCheck {
+/**
+ * Asks Postgres once a second whether this worker reaches it, and finds its schema there. Postgres may answer that and decide no
+ * search, as with a full disk.
+ */
+export function startPostgresCheck(
+  context: Context,
+  workerId: string,
+  settlement: Pick<Settlement, "failingForMs">,
+): PostgresCheck {
   const { clock, database, redis, metrics, log, shutdown } = context;
   const warn = throttledWarning(log, "this worker cannot use Postgres");
   let failedChecks = 0;
   const check = async () => {
     try {
       await withTimeout(checkTimeoutMs, requireSchema(database));
+      if (settlement.failingForMs > failingMsMax) throw new Error("no search was decided for some seconds");
       failedChecks = 0;
     } catch (error) {
-      // A database without the schema does not get one by itself, and this worker could charge nothing.
+      // A database without the schema does not get one by itself. In both cases this worker could charge nothing.
       failedChecks = isTransient(error) ? failedChecks + 1 : failedChecksMin;
       warn(error);
     }

@@ -12,6 +12,8 @@ import { decideSettlements, type Decision, type SettlementRequest } from "./ledg
 const batchSizeMax = 256;
 const batchConcurrency = 2;
 const retryPauseMs = 50;
+/** Longer than a statement takes that gets no answer. */
+const triedAgainWithinMs = 10_000;
 /** Each attempt keeps a connection while it waits for a lock: the others are for organizations that are not locked. */
 const lockedAttemptsAtOnce = 2;
 
@@ -40,6 +42,9 @@ export class DecidedBatches {
   readonly #parts: Parts;
   readonly #batches: Batcher<Undecided>;
   readonly #locked: LockedOrganizations<Undecided>;
+  /** The last time that Postgres refused what is tried again, and the first one since it last decided a batch. */
+  #failedAtMs = Number.NEGATIVE_INFINITY;
+  #failingSinceMs = 0;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -56,6 +61,12 @@ export class DecidedBatches {
       if (this.#locked.has(organizationId)) this.#locked.add(organizationId, search);
       else this.#batches.add(search);
     });
+  }
+
+  /** For how long Postgres has decided no batch, while some are tried again; 0 if none is. Locks of others do not count. */
+  get failingForMs(): number {
+    const nowMs = performance.now();
+    return nowMs - this.#failedAtMs < triedAgainWithinMs ? nowMs - this.#failingSinceMs : 0;
   }
 
   /** Resolves once every search is decided or rejected. */
@@ -86,6 +97,7 @@ export class DecidedBatches {
     const requests = open.map(({ request }) => request);
     // A call that fails counts too: while Postgres is slow, those that time out are the slowest.
     const decisions = await decideSettlements(database, requests).finally(() => stop());
+    this.#failedAtMs = Number.NEGATIVE_INFINITY;
     for (const { request, resolve, reject } of open) {
       const decision = decisions.get(request.requestId);
       if (decision) resolve(decision);
@@ -130,6 +142,10 @@ export class DecidedBatches {
   #countFailure(error: unknown): void {
     this.#parts.metrics.settlementRetries.inc();
     this.#parts.warn(error);
+    if (!isTransient(error) || isLockTimeout(error)) return;
+    const nowMs = performance.now();
+    if (nowMs - this.#failedAtMs >= triedAgainWithinMs) this.#failingSinceMs = nowMs;
+    this.#failedAtMs = nowMs;
   }
 }
 

@@ -97,6 +97,11 @@ export class Settlement {
     return decision;
   }
 
+  /** For how long Postgres has decided nothing of what is tried again: it may answer other statements. */
+  get failingForMs(): number {
+    return this.#decisions.failingForMs;
+  }
+
   /**
    * Has Redis drop the hold of a decided search and take its reply. Publishing twice has no further effect. Never rejects: what
    * Redis does not take within `retryForMs` is left to the sweeper and the reconciler.

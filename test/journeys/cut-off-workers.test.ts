@@ -61,6 +61,18 @@ test("a worker that alone does not reach Postgres takes no searches and does not
   expect(await service.verify()).toMatchObject({ ok: true });
 });
 
+test("while Postgres answers and takes no writes, as with a full disk, searches are refused until it takes them again", async () => {
+  const onOwner = (sql: string) => asOwner(service.databaseUrl, async (owner) => void (await owner.query(sql)));
+  await onOwner(`create function refuse_writes() returns trigger language plpgsql
+    as $$ begin raise 'No space left on device' using errcode = 'disk_full'; end $$`);
+  for (const table of ["ledger_entries", "refunds"])
+    await onOwner(`create trigger no_space before insert on ${table} execute function refuse_writes()`);
+  await service.until(async () => (await reasonOfRefusal()) === "postgres_unreachable");
+  await onOwner("drop function refuse_writes cascade");
+  await service.until(async () => (await service.search(token, { keyword: "a" })).status === 200);
+  expect(await service.verify()).toMatchObject({ ok: true });
+});
+
 test("a worker that started before the migration takes no searches, and is ready only after it", async () => {
   const name = "unmigrated";
   const url = Object.assign(new URL(service.databaseUrl), { pathname: `/${name}` }).href;

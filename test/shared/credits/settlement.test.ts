@@ -177,3 +177,24 @@ test("a search whose organization stays locked is given up when its time is over
   expect(after.failed).toBeGreaterThan(before.failed);
   expect(after.timed - before.timed).toBe(3 + after.failed - before.failed);
 });
+
+test("for how long Postgres decides nothing counts also for an organization that was locked, but not the lock", async () => {
+  const organizationId = await organization();
+  const retries = async () => (await metrics.settlementRetries.get()).values[0]?.value ?? 0;
+  const before = await retries();
+  await asOwner(url, async (owner) => {
+    await owner.query("begin");
+    await owner.query("select from organizations where id = $1 for update", [organizationId]);
+    await owner.query(`create function refuse_writes() returns trigger language plpgsql
+      as $$ begin raise 'No space left on device' using errcode = 'disk_full'; end $$`);
+    await owner.query("create trigger no_space before insert on ledger_entries execute function refuse_writes()");
+    const settled = settle(organizationId);
+    await eventually(async () => (await retries()) > before);
+    expect(settlement.failingForMs).toBe(0);
+    await owner.query("commit");
+    await eventually(async () => settlement.failingForMs > 0);
+    await owner.query("drop function refuse_writes cascade");
+    expect(await settled).toMatchObject({ kind: "charge" });
+  });
+  expect(settlement.failingForMs).toBe(0);
+});
