@@ -62,6 +62,8 @@ export function startHeartbeat(
     await Promise.all([clock.read(redis), writeHeartbeat(redis, workerId, own)]);
     writtenAtMs = performance.now();
   };
+  // Callers are refused until then. The periodic report below logs the errors.
+  postgresCheck.whenBack(() => void report().catch(() => undefined));
   shutdown.register("heartbeat", async () => {
     try {
       await removeHeartbeat(redis, workerId);

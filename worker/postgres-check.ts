@@ -18,6 +18,8 @@ export interface PostgresCheck {
   reachesPostgres: () => boolean;
   /** Whether Postgres has left several checks unanswered: a search that is taken now could perhaps not be settled. */
   isAway: () => boolean;
+  /** Has this called as soon as Postgres is not away any more. */
+  whenBack: (act: () => void) => void;
   /** Whether this worker does not reach Postgres although another one does. @throws if Redis does not answer. */
   isCutOff: () => Promise<boolean>;
 }
@@ -34,23 +36,29 @@ export function startPostgresCheck(
   const { clock, database, redis, metrics, log, shutdown } = context;
   const warn = throttledWarning(log, "this worker cannot use Postgres");
   let failedChecks = 0;
+  let back = () => {};
+  const isAway = () => failedChecks >= failedChecksMin;
   const check = async () => {
     try {
       await withTimeout(checkTimeoutMs, requireSchema(database));
       if (settlement.failingForMs > failingMsMax) throw new Error("no search was decided for some seconds");
+      const wasAway = isAway();
       failedChecks = 0;
+      if (wasAway) back();
     } catch (error) {
       // A database without the schema does not get one by itself. In both cases this worker could charge nothing.
       failedChecks = isTransient(error) ? failedChecks + 1 : failedChecksMin;
       warn(error);
     }
   };
-  const isAway = () => failedChecks >= failedChecksMin;
   const pauseMs = protocolTimes.heartbeatIntervalMs;
   runPeriodically({ name: "postgres_check", pauseMs, run: check, log, metrics, shutdown });
   return {
     reachesPostgres: () => failedChecks === 0,
     isAway,
+    whenBack: (act) => {
+      back = act;
+    },
     isCutOff: async () => isAway() && (await anotherReachesPostgres(redis, workerId, clock.nowMs())),
   };
 }

@@ -16,6 +16,8 @@ const room = { taken: 0, runMs: 1_000, queued: 0, callsWaiting: 0, callsMax: 50,
 async function reportingWorkers(providersOf: Record<string, string>) {
   const server = await freshRedis();
   const lines: string[] = [];
+  const postgres = { isAway: false, back: () => {} };
+  const taking = new Set(Object.keys(providersOf));
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const start = async ([name, SERP_PROVIDERS]: [string, string]) => {
     const config = engineConfig({ SERP_PROVIDERS });
@@ -24,8 +26,13 @@ async function reportingWorkers(providersOf: Record<string, string>) {
     const controller = new ConcurrencyController(1_000);
     controller.decide(room);
     const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
-    const jobs = { pause: () => undefined, resume: () => undefined };
-    const postgresCheck = { reachesPostgres: () => true, isAway: () => false, isCutOff: async () => false };
+    const jobs = { pause: () => void taking.delete(name), resume: () => void taking.add(name) };
+    const postgresCheck = {
+      reachesPostgres: () => !postgres.isAway,
+      isAway: () => postgres.isAway,
+      whenBack: (act: () => void) => void (postgres.back = act),
+      isCutOff: async () => false,
+    };
     await startHeartbeat(context, name, { controller, average: { runMs: 1_000 }, jobs, postgresCheck }).report();
     return { redis, stop: () => shutdown.run(log) };
   };
@@ -38,6 +45,8 @@ async function reportingWorkers(providersOf: Record<string, string>) {
   return {
     reader,
     workers,
+    postgres,
+    taking,
     // The order of the providers is that in which the workers first reported.
     capacity: async () => {
       const capacity = await readWorkerCapacity(reader, Date.now());
@@ -69,6 +78,17 @@ test("the providers of the workers are unknown if one of them names none, or one
   }
   await reader.del("workers");
   expect(await capacity()).toMatchObject({ workers: 0, providers: undefined });
+});
+
+test("while no worker reaches Postgres, one reports that and takes no searches, and takes them as soon as it is back", async () => {
+  const { postgres, taking, capacity } = await reportingWorkers({ one: "sandbox" });
+  postgres.isAway = true;
+  await expect.poll(capacity).toMatchObject({ workers: 1, reachesPostgres: false });
+  expect([...taking]).toEqual([]);
+  postgres.isAway = false;
+  postgres.back();
+  expect([...taking]).toEqual(["one"]);
+  await expect.poll(capacity).toMatchObject({ workers: 1, reachesPostgres: true });
 });
 
 test("a worker that stops while Redis is unreachable logs a warning and no error", async () => {
