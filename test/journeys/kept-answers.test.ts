@@ -155,7 +155,9 @@ test("an answer whose charge was reversed is not read, and a hit whose caller le
     await owner.query("select from organizations where id = $1 for update", [organizationId]);
     const leave = new AbortController();
     const left = service.search(token, body, { signal: leave.signal }).catch(() => "left");
-    await service.until(async () => (await service.holdsOf(organizationId)).open === 1);
+    // The worker has the search by then.
+    const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+    await service.until(async () => (await owner.query(waiting)).rows.length > 0);
     leave.abort();
     expect(await left).toBe("left");
     await service.workers[0]?.line("the caller of a search disconnected");
