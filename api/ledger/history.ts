@@ -18,7 +18,7 @@ export const scannedMax = 10_000;
 export const historyFilters = ["all", "charged", "refunded", "reversed", "grants"] as const;
 export type HistoryFilter = (typeof historyFilters)[number];
 
-/** The name of a search's token, or its id without one; null if its process died. */
+/** The name of a search's token, or its id without one; null where the sweeper decided, which does not know the token. */
 type TokenName = string | null;
 
 export type HistoryEntry = { at: Date } & (
