@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { currentMessage } from "../../harness/clients/agent.ts";
 import { Connection } from "../../harness/clients/connection.ts";
@@ -135,9 +134,12 @@ describe("a caller that takes too long", () => {
   test("for the rest of the answer gets it, and pays once", async () => {
     const client = await ask();
     await client.readText('"structuredContent":');
-    await sleep(2 * impatientMs);
+    await expect.poll(() => impatient.decisions).toEqual(["confirmed"]);
+    // Once a later caller took too long, so has this one.
+    await ask();
+    await expect.poll(() => impatient.decisions, { timeout: 20_000 }).toEqual(["reversed"]);
     expect(await client.readBytes(2 * copyBytes + 1)).toBe(true);
-    expect(impatient.decisions).toEqual(["confirmed"]);
+    expect(impatient.decisions).toEqual(["reversed"]);
     client.reset();
   });
 });

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, expect, test } from "vitest";
 import { IdempotencyWaiters } from "../../../api/search/idempotency.ts";
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
+import { eventually } from "../../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
-const { redis, close } = await openFreshRedis();
-afterAll(close);
+const { redis } = await openFreshRedis(afterAll);
 
 const record = keysOf("org_1").record("k");
 
@@ -14,7 +13,8 @@ test("a repeat waits for the first request for as long as it has time, also if a
   const waiters = new IdempotencyWaiters(redis);
   void waiters.ended("org_1", "k", performance.now());
   const longer = waiters.ended("org_1", "k", performance.now() + 60_000);
-  await sleep(500);
+  // By then the first one's time is over.
+  await eventually(async () => (await redis.info("commandstats")).includes("cmdstat_hmget"));
   await redis.hset(record, "answered", "1");
   expect(await longer).toEqual({ outcome: "answered", requestId: "req_1" });
 });
