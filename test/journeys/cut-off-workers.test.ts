@@ -53,6 +53,8 @@ test("a worker that alone does not reach Postgres takes no searches and does not
   paths[0]?.mend();
   await service.until(async () => (await reporting()).length === 1);
   await service.until(async () => (await leader()) === (await reporting())[0]);
+  // The API reads once a second what the workers report.
+  await service.until(async () => (await service.search(token, { keyword: "a" })).status === 200);
   const searches = Array.from({ length: 40 }, (_, at) => service.search(token, { keyword: `sandbox:slow=200 ${at}` }));
   expect((await Promise.all(searches)).filter(({ status }) => status !== 200)).toEqual([]);
 
