@@ -62,8 +62,8 @@ export async function recordFailure(
 }
 
 /**
- * Ends a payment that Stripe does not know and that must not be made, because the payer switched automatic top-ups off or
- * removed the card, or because it had all its attempts. This is not a failure.
+ * Ends a payment that Stripe does not know and that must not be made, because the payer changed the settings or added credit
+ * meanwhile, or because it had all its attempts. This is not a failure.
  */
 export async function recordCancelled(
   database: Database,

@@ -25,7 +25,7 @@ const claimedRow = rowOf({
   askedAt: z.date(),
   /** Counting this one. Before the second, Stripe may have charged the card. */
   attempts: z.number(),
-  /** Whether automatic top-ups are on and not paused, with this card. */
+  /** Whether such a payment would begin now, too: with this card and amount. */
   mayCharge: z.boolean(),
 });
 /** A payment that this process has for now. */

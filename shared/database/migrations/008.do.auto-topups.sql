@@ -118,7 +118,7 @@ begin
 end $$;
 
 -- Claims open payments whose time has come, the longest due first. No other process gets them until the claim ends.
--- `may_charge` is whether the payer still wants this card to be charged.
+-- `may_charge` is whether such a payment would begin now, too: the payer may have changed the settings or added credit meanwhile.
 create function claim_auto_topups(payments_max integer, claim_seconds integer) returns table (
   id text, organization_id text, customer_id text, payment_method_id text, mils bigint, asked_at timestamptz, attempts integer,
   may_charge boolean
@@ -133,7 +133,10 @@ create function claim_auto_topups(payments_max integer, claim_seconds integer) r
   returning p.id, p.organization_id, p.customer_id, p.payment_method_id, p.mils, p.asked_at, p.attempts,
     exists (select from auto_topups a join organizations o on o.id = a.organization_id
       where a.organization_id = p.organization_id and a.is_on and a.paused_at is null and o.suspended_at is null
-        and a.payment_method_id = p.payment_method_id)
+        and a.payment_method_id = p.payment_method_id and a.amount_mils = p.mils and o.balance_mils < a.threshold_mils
+        and a.ceiling_mils >= (select coalesce(sum(m.mils), 0) from auto_topup_payments m
+          where m.organization_id = p.organization_id and m.state <> 'failed'
+            and m.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC'))
 $$;
 
 -- Sets when an open payment is next tried, unless another process has claimed it meanwhile, or the payer has changed the settings since

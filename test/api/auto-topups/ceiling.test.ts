@@ -110,17 +110,44 @@ test("a new month in UTC has its room again, whatever the time zone of the sessi
   expect(await beginPayment(service.database, organizationId)).toMatchObject({ mils: 10_000 });
 });
 
-test("an open payment that is due goes to one of many processes, and a suspended payer is not charged", async () => {
+test("an open payment that is due goes to one of many processes", async () => {
   const { organizationId } = await payer();
   const begun = await beginPayment(service.database, organizationId);
-  await asOwner(service.databaseUrl, async (owner) => {
-    await owner.query("update auto_topup_payments set next_attempt_at = now() where organization_id = $1", [
-      organizationId,
-    ]);
-    await owner.query("update organizations set suspended_at = now() where id = $1", [organizationId]);
-  });
+  await endPauses(service, organizationId);
   const claims = await Promise.all(Array.from({ length: 10 }, () => claimPayments(service.database, 10)));
-  expect(claims.flat()).toMatchObject([{ paymentId: begun?.paymentId, attempts: 2, mayCharge: false }]);
+  expect(claims.flat()).toMatchObject([{ paymentId: begun?.paymentId, attempts: 2, mayCharge: true }]);
+});
+
+const choose = (organizationId: string, terms: Partial<typeof usual>) =>
+  inTransaction(service.database, (transaction) =>
+    switchOn(transaction, { actor, organizationId }, { ...usual, ...terms }, { wasOn: true }),
+  );
+
+test.each([
+  {
+    meanwhile: "is suspended",
+    change: (id: string) => service.database.query("update organizations set suspended_at = now() where id = $1", [id]),
+  },
+  { meanwhile: "lowers the amount", change: (id: string) => choose(id, { amountMils: 5_000 }) },
+  { meanwhile: "lowers the monthly limit", change: (id: string) => choose(id, { ceilingMils: 15_000 }) },
+  { meanwhile: "lowers the threshold", change: (id: string) => choose(id, { thresholdMils: 10_000 }) },
+  {
+    meanwhile: "adds credit",
+    change: (organizationId: string) =>
+      topUp(service.database, { organizationId, grantId: newId("grant"), mils: usual.thresholdMils }),
+  },
+])("an open payment is not charged any more if its payer $meanwhile", async ({ change }) => {
+  const { organizationId } = await payer();
+  await pay(organizationId, (await beginPayment(service.database, organizationId))?.paymentId ?? "");
+  await endPauses(service, organizationId);
+  const begun = await beginPayment(service.database, organizationId);
+  const claim = async () => {
+    await endPauses(service, organizationId);
+    return (await claimPayments(service.database, 10)).filter(({ paymentId }) => paymentId === begun?.paymentId);
+  };
+  expect(await claim()).toMatchObject([{ mayCharge: true }]);
+  await change(organizationId);
+  expect(await claim()).toMatchObject([{ mayCharge: false }]);
 });
 
 test("a payment that only Stripe knows is credited, and its month counts it", async () => {
