@@ -35,6 +35,7 @@ const oldSignInsPerRunMax = 1_000;
 const oldEventsPerRunMax = 1_000;
 const oldRefusedPerRunMax = 5_000;
 const oldAnswersPerRunMax = 5_000;
+const keptCountsPerRun = 20_000;
 const oldRefundsPerPage = 5_000;
 const oldRefundPagesPerRunMax = 10;
 const thresholdsPerRun = 5_000;
@@ -147,6 +148,7 @@ function stepsOfEachRun(
 function stepsOfSomeRuns(context: Maintaining): Step[] {
   const { config, database, redis, clock, log, metrics } = context;
   let thresholdsAfter = "";
+  let keptSince = "";
   const countGaps = async () => metrics.ledgerGapsOpen.set((await countOpenGaps(database)).gaps);
   const measureSnapshot = async () =>
     metrics.oldestSnapshotAge.set((await readOldestSnapshot(database))?.transactions ?? 0);
@@ -161,7 +163,8 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   const clearKept = async () => {
     const days = config.KEPT_ANSWERS_DAYS;
     await rotateDays(database, days, "kept_answers");
-    await clearKeptAnswers(database, days, oldAnswersPerRunMax);
+    const page = { since: keptSince, countsMax: keptCountsPerRun, rowsMax: oldAnswersPerRunMax };
+    keptSince = await clearKeptAnswers(database, days, page);
   };
   const clearRefunds = async () => {
     for (let pages = 0; pages < oldRefundPagesPerRunMax; pages += 1)

@@ -213,10 +213,19 @@ export async function readKeptAnswer(database: Database, organizationId: string,
   return rows[0] && readAnswer(pageRow.parse(rows[0]));
 }
 
-/** Deletes a page of the answers that are kept for longer than their organization or the operator wants. @returns how many. */
-export async function clearKeptAnswers(database: Database, daysMax: number, limit: number): Promise<number> {
-  const { rows } = await database.query("select clear_kept_answers($1, $2) as deleted", [daysMax, limit]);
-  return valueOf(z.number(), rows[0]);
+/**
+ * Deletes answers that are kept for longer than their organization or the operator wants: of the organizations from `since` on, at
+ * most `rowsMax` or those of one day more, looking at `countsMax` days of organizations.
+ * @returns the organization from which the next page goes on; empty after the last one.
+ */
+export async function clearKeptAnswers(
+  database: Database,
+  daysMax: number,
+  { since, countsMax, rowsMax }: { since: string; countsMax: number; rowsMax: number },
+): Promise<string> {
+  const values = [daysMax, since, countsMax, rowsMax];
+  const { rows } = await database.query("select clear_kept_answers($1, $2, $3, $4) as next", values);
+  return valueOf(z.string().nullable(), rows[0]) ?? "";
 }
 
 /** For how many days an organization wants its answers kept. @returns undefined if it does not exist. */

@@ -130,23 +130,33 @@ begin
   return kept;
 end $$;
 
--- Deletes a page of the answers that are older than their organization or the operator keeps them. Returns how many it deleted.
-create function clear_kept_answers(days_max integer, rows_max integer) returns bigint language plpgsql security definer
-set search_path = public, pg_temp as $$
+-- Looks at a page of the counts, from those of the organization `since` on, and deletes the answers that are older than their organization
+-- or the operator keeps them, until it has deleted `rows_max`. An organization has far fewer counts than a page. Returns the organization
+-- from which the next page goes on, null after the last one: all counts of a large installation take longer than a statement may.
+create function clear_kept_answers(days_max integer, since text, counts_max integer, rows_max integer) returns text
+language plpgsql security definer set search_path = public, pg_temp set enable_seqscan = off as $$
 declare
+  following text;
   old record;
   deleted bigint := 0;
+  days_left integer := 1000; -- Each holds a lock until the end of the call.
 begin
+  select d.organization_id into following from kept_answer_bytes d where d.organization_id >= since
+  order by d.organization_id, d.day offset counts_max limit 1;
   for old in
     select d.organization_id, d.day from kept_answer_bytes d join organizations o on o.id = d.organization_id
-    where least(o.kept_answer_days, days_max) = 0 or d.day < utc_today() - least(o.kept_answer_days, days_max)
-    order by d.organization_id, d.day limit 100
+    where d.organization_id >= since and (following is null or d.organization_id < following)
+      and (least(o.kept_answer_days, days_max) = 0 or d.day < utc_today() - least(o.kept_answer_days, days_max))
+    order by d.organization_id, d.day
   loop
-    exit when deleted >= rows_max;
+    if deleted >= rows_max or days_left = 0 then
+      return old.organization_id;
+    end if;
+    days_left := days_left - 1;
     perform lock_kept_answers(old.organization_id);
     deleted := deleted + drop_kept_answers(old.organization_id, old.day, rows_max);
   end loop;
-  return deleted;
+  return following;
 end $$;
 
 -- The last search before this one whose answer to its query can be read, of any token or of one, so that a person can compare. An
