@@ -32,7 +32,7 @@ export function readRows<Found>(
   return { found, unreadableRows };
 }
 
-function holdsNothing(row: unknown): boolean {
+export function holdsNothing(row: unknown): boolean {
   return row === undefined || row === null || row === "" || (isObject(row) && Object.keys(row).length === 0);
 }
 

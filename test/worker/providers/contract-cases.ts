@@ -15,6 +15,8 @@ export type ContractCase = {
   isWholeDepthAtOnce?: boolean;
   /** An answer with two results and as little else as possible. */
   page: unknown;
+  /** Where the results are in it, with rows that cannot be read. The sandbox has no list of them. */
+  rows?: { at: string; unreadable: object[] };
   /** The answer to a query without results at Google. */
   empty: unknown;
   /** Answers with the balance of an account, if searches cost something, and the balance as operators read it. */
@@ -35,6 +37,7 @@ const serper: ContractCase = {
     credits: 1,
     organic: rows(({ title, link }, position) => ({ title, link, snippet: "A pump.", date: "3 days ago", position })),
   },
+  rows: { at: "organic", unreadable: [{ position: 4 }, { title: [] }] },
   empty: { searchParameters: { q: "garden pump" }, organic: [], credits: 1 },
   account: {
     path: "/account",
@@ -64,6 +67,7 @@ const serpapi: ContractCase = {
       sitelinks: { inline: [{ title: "Deep well", link: "https://pumps.example/deep" }] },
     })),
   },
+  rows: { at: "organic_results", unreadable: [{ title: "Wells", snippet: "Without an address." }] },
   empty: {
     search_metadata: { id: "1", status: "Success" },
     search_information: { organic_results_state: "Fully empty" },
@@ -94,6 +98,7 @@ const searxng: ContractCase = {
       publishedDate: null,
     })),
   }),
+  rows: { at: "results", unreadable: [{ engine: "google" }, { engine: 7, title: "Pumps", url: "https://a.example/" }] },
   empty: answerWith({ query: "" }),
 };
 
@@ -129,6 +134,17 @@ const dataforseo: ContractCase = {
       },
     ],
   }),
+  rows: {
+    at: "tasks.0.result.0.items",
+    unreadable: [
+      { type: "organic", title: "a" },
+      { type: "organic", title: "a", url: null },
+      { type: "organic", url: "https://a.example/" },
+      { type: "organic", url: "https://a.example/", title: ["a"] },
+      { title: "a" },
+      { title: "a", type: "" },
+    ],
+  },
   empty: dataForSeoAnswer({ status_code: 40_102, status_message: "No Search Results.", result: null }),
   account: { path: "/v3/appendix/user_data", answer: userData(12.3401), spent: userData(-0.5), balance: "12.34 USD" },
   wrongKey: [401, { status_code: 40_100, status_message: "You are not Authorized.", cost: 0, tasks: null }],
@@ -154,6 +170,7 @@ const searchapi: ContractCase = {
       sitelinks: { inline: [{ title: "Deep well", link: "https://pumps.example/deep" }] },
     })),
   },
+  rows: { at: "organic_results", unreadable: [{ title: "Wells", snippet: "Without an address." }] },
   empty: {
     search_metadata: { id: "search_1", status: "Success" },
     search_parameters: { engine: "google", q: "garden pump" },

@@ -140,6 +140,32 @@ describe.each(providerNames)("provider %s", (name) => {
     expect(read(entry.empty)).toMatchObject({ elements: [], hasMore: false });
   });
 
+  describe.runIf(entry.rows)("the rows of a page", () => {
+    const { at = "", unreadable = [] } = entry.rows ?? {};
+    const withRows = (rows: unknown) => read(withValueAt(entry.page, at.split("."), rows));
+    const [row] = [valueAt(entry.page, `${at}.0`.split("."))];
+
+    test.each([...unreadable, "Wells", [[row]]])(
+      "that cannot be read are counted, and the others returned: %j",
+      (broken) => {
+        expect(withRows([broken, row, broken])).toMatchObject({ elements: { length: 1 }, unreadableRows: 2 });
+      },
+    );
+
+    test("that have nothing in them do not count", () => {
+      expect(withRows([row, null, {}, ""])).toMatchObject({ elements: { length: 1 } });
+      expect(withRows([row, null, {}, ""])).not.toHaveProperty("unreadableRows");
+    });
+
+    test.each([[[null]], [[{}, {}]], [["Wells", 7]], [{ first: row }]])(
+      "are no empty page, but unreadable and paid for, if they are %j",
+      (rows) => {
+        const { costMicroUsd = 0 } = read(entry.page);
+        expect(withRows(rows)).toEqual({ failure: "unreadable", ...(costMicroUsd > 0 && { costMicroUsd }) });
+      },
+    );
+  });
+
   test("a page with too many parts is unreadable, whatever they are", () => {
     const crowded = (parts: number) =>
       read({ ...Object(entry.page), crowd: Array.from({ length: parts }, () => 1_000) });

@@ -13,7 +13,7 @@ import { prices } from "../prices.ts";
 import { balanceSchema, type Failure, type PageRequest, type Provider, readingJson, toAccount } from "../provider.ts";
 import { toPage } from "../serpapi/page.ts";
 import { failureOfSearch, toParameters } from "../serpapi/serpapi.ts";
-import { type Fields, isObject, toFields } from "../read-rows.ts";
+import { type Fields, holdsNothing, isObject, toFields } from "../read-rows.ts";
 import { toMembers } from "../serpapi/fields.ts";
 
 /** Published answers took 1 to 4 s. */
@@ -86,7 +86,8 @@ function asSerpapi(json: unknown): unknown {
 function translate(name: string, part: unknown): unknown {
   if (name === "error") return toError(part);
   const each = ofRows.get(name);
-  if (each !== undefined) return Array.isArray(part) ? part.map((row) => (isObject(row) ? each(row) : row)) : part;
+  if (each !== undefined)
+    return Array.isArray(part) ? part.map((row) => (isObject(row) && !holdsNothing(row) ? each(row) : row)) : part;
   return isObject(part) ? (ofParts.get(name)?.(part) ?? part) : part;
 }
 
