@@ -84,6 +84,7 @@ const serpapiFailuresUnder200: [json: object, kind: FailureKind][] = [
   [{ search_metadata: succeededMetadata, error: "Something else." }, "unreadable"],
   [{ search_metadata: succeededMetadata, organic_results: [], error: "Else." }, "unreadable"],
   [{ organic_results: [row], error: "Else." }, "unreadable"],
+  [{ search_metadata: succeededMetadata, organic_results: [row], error: { message: "a" } }, "unreadable"],
 ];
 
 /** SearXNG: failures of the instance itself. */

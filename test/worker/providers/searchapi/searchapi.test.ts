@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { openSearchapi } from "../../../../worker/providers/searchapi/searchapi.ts";
 import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
-import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
 import { pageOf, partsWithEveryElement, readJson, succeeded } from "../../../harness/fixtures/searchapi-page.ts";
 import { row } from "../../../harness/fixtures/serpapi-page.ts";
 import { failedSearch } from "../provider-failures.ts";
@@ -14,29 +14,6 @@ const open = (settings: Record<string, string> = {}) =>
 /** The organic result with these further fields. */
 const organicOf = (fields: object) => pageOf({ organic_results: [{ ...row, ...fields }] }).elements[0];
 const elementOf = (type: string, parts: object) => pageOf(parts).elements.find((element) => element.type === type);
-
-test("a page is asked for by its number, with the key in a header and without Google's redirects", () => {
-  const { url, headers, body } = open().request(query({ location: "Lyon, France", language: "French" }), 3);
-  expect([body, headers["authorization"]]).toEqual(["", "Bearer the-key"]);
-  const { origin, pathname, searchParams } = new URL(url);
-  expect(origin + pathname).toBe("https://www.searchapi.io/api/v1/search");
-  expect(Object.fromEntries(searchParams)).toEqual({
-    engine: "google",
-    q: "garden pump",
-    gl: "fr",
-    hl: "fr",
-    location: "Lyon,France",
-    device: "desktop",
-    page: "3",
-    link: "resolved",
-  });
-});
-
-test("a country alone is also sent as the place, but not one that Google's list lacks", () => {
-  const placeOf = (location: string) =>
-    new URL(open().request(query({ location }), 1).url).searchParams.get("location");
-  expect([placeOf("Turkey"), placeOf("Cuba")]).toEqual(["Turkiye", null]);
-});
 
 test("a search that failed by its own state says nothing about the load", () => {
   expect(readJson(503, failedSearch)).toEqual({ failure: "unavailable", overloaded: false });
@@ -102,16 +79,9 @@ describe("an AI Overview", () => {
     });
   });
 
-  test("that is only announced has a key, which is followed only if the operator pays for it", () => {
+  test("that is only announced has a key", () => {
     const ai_overview = { error: "Google loads it later.", page_token: "t/1=" };
     expect(pageOf({ organic_results: [row], ai_overview })).toMatchObject({ overviewToken: "t/1=" });
-    expect(open().overview).toBeUndefined();
-    const { url } = open({ SEARCHAPI_AI_OVERVIEW: "on" }).overview?.request("t/1=") ?? {};
-    expect(Object.fromEntries(new URL(url ?? "").searchParams)).toEqual({
-      engine: "google_ai_overview",
-      page_token: "t/1=",
-      link: "resolved",
-    });
   });
 
   test("is read from the answer to the second call, which is the overview itself and costs a search", () => {

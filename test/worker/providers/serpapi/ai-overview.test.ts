@@ -85,19 +85,6 @@ describe("an AI overview that the page only announces", () => {
     expect(pageWithRow({ ai_overview })).not.toHaveProperty("overviewToken");
   });
 
-  test("is fetched by a second search only if the operator pays for it", () => {
-    expect(open({}).overview).toBeUndefined();
-    const { overview } = open({ SERPAPI_AI_OVERVIEW: "on" });
-    const { url, body } = overview?.request("t/1=") ?? {};
-    expect(body).toBe("");
-    expect(Object.fromEntries(new URL(url ?? "").searchParams)).toEqual({
-      engine: "google_ai_overview",
-      page_token: "t/1=",
-      no_cache: "true",
-      api_key: serpapiKey,
-    });
-  });
-
   test.each<[string, object, object]>([
     [
       "its text",

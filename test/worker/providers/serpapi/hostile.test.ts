@@ -5,31 +5,10 @@ import type { Element } from "../../../../worker/providers/provider.ts";
 import { Row } from "../../../../worker/providers/serpapi/fields.ts";
 import { cpuMsOf } from "../../../harness/assertions/cpu-time.ts";
 import { element } from "../../../harness/assertions/element.ts";
-import {
-  partsWithEveryElement,
-  pageOf,
-  readJson,
-  row,
-  serpapi,
-  succeededMetadata,
-} from "../../../harness/fixtures/serpapi-page.ts";
+import { partsWithEveryElement, pageOf, row, serpapi } from "../../../harness/fixtures/serpapi-page.ts";
 import { harmfulText, unexpectedValues } from "../hostile-answers.ts";
 
 describe("a hostile answer of SerpApi", () => {
-  test.each([
-    ["results are null", { organic_results: null }],
-    ["results are an object", { organic_results: row }],
-    ["all results are null", { organic_results: [null] }],
-    ["all results are without an address", { organic_results: [{ title: "a" }, "b", 7] }],
-    ["an error that is an object", { organic_results: [row], error: { message: "a" } }],
-  ])("is unreadable, and has its cost if the search succeeded: %s", (_, parts) => {
-    expect(readJson(200, { search_metadata: succeededMetadata, ...parts })).toEqual({
-      failure: "unreadable",
-      costMicroUsd: 25_000,
-    });
-    expect(readJson(200, { search_metadata: { status: "Perhaps" }, ...parts })).toEqual({ failure: "unreadable" });
-  });
-
   const unexpectedParts = [
     ...unexpectedValues,
     harmfulText,

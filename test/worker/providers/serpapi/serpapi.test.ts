@@ -1,62 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Element } from "../../../../worker/providers/provider.ts";
-import { openSerpapi } from "../../../../worker/providers/serpapi/serpapi.ts";
-import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
-import { elementsOf, pageWithRow, row, serpapiKey as key } from "../../../harness/fixtures/serpapi-page.ts";
-
-const serpapi = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_BASE_URL: "https://serpapi.example/" }));
-
-describe("request", () => {
-  const parametersOf = (fields: object, pageNumber: number) =>
-    Object.fromEntries(new URL(serpapi.request(query(fields), pageNumber).url).searchParams);
-
-  test("a search for a country is one GET with country, language, device and the start of the page", () => {
-    const { url, ...rest } = serpapi.request(query(), 1);
-    expect(rest).toEqual({ headers: { accept: "application/json" }, body: "" });
-    expect(url.split("?")[0]).toBe("https://serpapi.example/search.json");
-    expect(parametersOf({ location: "UK", language: "pt-BR" }, 3)).toEqual({
-      engine: "google",
-      q: "garden pump",
-      gl: "gb",
-      hl: "pt-br",
-      location: "United Kingdom",
-      device: "desktop",
-      start: "20",
-      no_cache: "true",
-      api_key: key,
-    });
-  });
-
-  test("SerpApi may not answer from its cache, unless the operator allows it", () => {
-    expect(parametersOf({}, 2)).toMatchObject({ no_cache: "true" });
-    const cached = openSerpapi(engineConfig({ SERPAPI_API_KEY: key, SERPAPI_CACHE: "on" }));
-    expect(cached.request(query(), 1).url).not.toContain("no_cache");
-  });
-
-  test("a city is sent together with its country, and mobile as the device", () => {
-    const parameters = parametersOf({ location: "Lyon, France", device: "mobile" }, 1);
-    expect(parameters).toMatchObject({ gl: "fr", location: "Lyon,France", device: "mobile", start: "0" });
-  });
-
-  test("a country that SerpApi's list lacks is sent by its code alone", () => {
-    const parameters = parametersOf({ location: "Cuba" }, 1);
-    expect(parameters).toMatchObject({ gl: "cu" });
-    expect(parameters).not.toHaveProperty("location");
-  });
-
-  test.each([
-    ["en-US", "en"],
-    ["zh-Hant", "zh-tw"],
-    ["Filipino", "tl"],
-  ])("the language %s is sent as %s", (language, hl) => {
-    expect(parametersOf({ language }, 1)).toMatchObject({ hl });
-  });
-
-  test("no keyword can add or change another parameter", () => {
-    const keyword = 'a&api_key=b#c "d" +é %20';
-    expect(parametersOf({ keyword }, 1)).toMatchObject({ q: keyword, api_key: key });
-  });
-});
+import { elementsOf, pageWithRow, row } from "../../../harness/fixtures/serpapi-page.ts";
 
 describe("an organic result", () => {
   test.each([

@@ -1,26 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { openSerper } from "../../../../worker/providers/serper/serper.ts";
-import { engineConfig, query } from "../../../harness/fixtures/queries.ts";
+import { engineConfig } from "../../../harness/fixtures/queries.ts";
 import { pageIn, readWith } from "../../../harness/fixtures/read-page.ts";
 import { pageWithEveryElement } from "../../../harness/fixtures/serper-page.ts";
 
 const serper = openSerper(
   engineConfig({ SERPER_API_KEY: "key-of-a-test", SERPER_BASE_URL: "https://serper.example/" }),
 );
-
-describe("request", () => {
-  test("a search for a country sends country and language, and the key only in its header", () => {
-    const request = serper.request(query({ location: "UK", language: "pt-BR" }), 3);
-    expect(request).toMatchObject({ url: "https://serper.example/search" });
-    expect(request.headers["x-api-key"]).toBe("key-of-a-test");
-    expect(JSON.parse(request.body)).toEqual({ q: "garden pump", gl: "gb", hl: "pt-br", num: 10, page: 3 });
-  });
-
-  test("a city is sent together with its country", () => {
-    const request = serper.request(query({ location: "Lyon, France" }), 1);
-    expect(JSON.parse(request.body)).toMatchObject({ gl: "fr", location: "Lyon,France" });
-  });
-});
 
 describe("a page", () => {
   test("an address that comes twice is one site link", () => {
@@ -137,6 +123,56 @@ describe("a page", () => {
       hasMore: false,
       costMicroUsd: 1_000,
     });
+  });
+});
+
+describe("a page that can be read in part", () => {
+  const sound = { title: "a", link: "https://a.example/" };
+
+  test("a row of another element that cannot be read is counted, too", () => {
+    const page = pageOf({ organic: [sound, 7], peopleAlsoAsk: [{ title: [] }] });
+    expect(page).toMatchObject({ elements: [{ type: "organic", title: "a" }], unreadableRows: 2, hasMore: true });
+  });
+
+  test("a result without title, link or snippet has what it has", () => {
+    const { elements } = pageOf({
+      organic: [{ title: "a" }, { link: "https://b.example/" }, { title: ["c"], snippet: "C." }],
+    });
+    expect(elements.map(({ title, url, description }) => [title, url, description])).toEqual([
+      ["a", "", ""],
+      ["", "https://b.example/", ""],
+      ["", "", "C."],
+    ]);
+  });
+
+  test.each([undefined, null, { title: "a" }])(
+    "elements are returned although the organic results are %j",
+    (organic) => {
+      const page = pageOf({ organic, answerBox: { answer: "42" }, credits: 1 });
+      expect(page).toMatchObject({ elements: [{ type: "answer_box" }], hasMore: false, costMicroUsd: 1_000 });
+    },
+  );
+
+  test("elements are returned if no organic result can be read", () => {
+    const page = pageOf({ organic: [7, 8], relatedSearches: [{ query: "pump repair" }] });
+    expect(page).toMatchObject({ elements: [{ type: "related_searches" }], unreadableRows: 2, hasMore: true });
+  });
+});
+
+describe("a failure never looks like an empty page", () => {
+  test.each([
+    ["no organic part", { searchParameters: {} }],
+    ["elements without any content", { organic: [], peopleAlsoAsk: [{ title: [] }] }],
+    ["an empty list with a message", { organic: [], message: "Unauthorized." }],
+    ["only fields that are not known", { errors: [{ title: "Try again" }], error: { title: "Error" } }],
+  ])("%s is unreadable", (_, body) => {
+    expect(readJson(200, body)).toEqual({ failure: "unreadable" });
+  });
+
+  test("an unreadable answer with credits has a cost", () => {
+    expect(readJson(200, { credits: 2 })).toEqual({ failure: "unreadable", costMicroUsd: 2_000 });
+    for (const credits of [0, -1, 0.5, "2", null])
+      expect(readJson(200, { organic: null, credits })).toEqual({ failure: "unreadable" });
   });
 });
 
