@@ -27,29 +27,44 @@ type ChargeAnswer =
   | ({ answer: "declined" } & Failure)
   | { answer: "unknown"; logFields: object };
 
-/** Charges the card. Stripe makes one payment for all calls with the same payment, for at least 24 hours. */
+/**
+ * Charges the card. Stripe makes one payment for all calls under one key, for at least 24 hours. It repeats an error of its own
+ * as long: the payment has another key then, and {@link findCharge} has found that the first one charged nothing.
+ */
 export async function chargeCard(stripe: Stripe, payment: ClaimedPayment): Promise<ChargeAnswer> {
+  const { paymentId, attempts } = payment;
   try {
-    return answerOf(
-      await stripe.paymentIntents.create(
-        {
-          amount: payment.mils / milsPerCent,
-          currency: "usd",
-          customer: payment.customerId,
-          payment_method: payment.paymentMethodId,
-          allowed_payment_method_types: ["card"],
-          confirm: true,
-          // The payer is not there, so Stripe declines what would need them, and never waits for them.
-          off_session: true,
-          description: `Credit of ${dollars(payment.mils)}, automatic top-up`,
-          metadata: paymentMetadata(payment),
-        },
-        { ...callOptions, idempotencyKey: payment.paymentId },
-      ),
-    );
+    const charging = createIntent(stripe, payment, paymentId).catch((error: unknown) => {
+      if (!repeatedError.safeParse(error).success) throw error;
+      return createIntent(stripe, payment, `${paymentId}_${attempts}`);
+    });
+    return answerOf(await charging);
   } catch (error) {
     return answerOfError(error);
   }
+}
+
+const repeatedError = z.object({
+  statusCode: z.int().min(500),
+  headers: z.object({ "idempotent-replayed": z.literal("true") }),
+});
+
+function createIntent(stripe: Stripe, payment: ClaimedPayment, idempotencyKey: string) {
+  return stripe.paymentIntents.create(
+    {
+      amount: payment.mils / milsPerCent,
+      currency: "usd",
+      customer: payment.customerId,
+      payment_method: payment.paymentMethodId,
+      allowed_payment_method_types: ["card"],
+      confirm: true,
+      // The payer is not there, so Stripe declines what would need them, and never waits for them.
+      off_session: true,
+      description: `Credit of ${dollars(payment.mils)}, automatic top-up`,
+      metadata: paymentMetadata(payment),
+    },
+    { ...callOptions, idempotencyKey },
+  );
 }
 
 /**

@@ -102,6 +102,18 @@ test.each([
   expect(await payer.payments()).toMatchObject([{ state: "paid" }]);
 });
 
+test("after an error that Stripe repeats under its key, the payment is made under another one, once", async () => {
+  const payer = await payerWithCard(service, stub);
+  stub.cards.bank.push("not_asked", "not_asked");
+  await payer.switchOn();
+  await untilUnanswered(payer.organizationId, 1);
+  await payer.endPauses();
+  await untilUnanswered(payer.organizationId, 2);
+  await retryUntilCredited(payer);
+  expect(payer.chargedAtStripe()).toEqual([10]);
+  expect(await payer.payments()).toMatchObject([{ state: "paid" }]);
+});
+
 test("a Stripe that stays away pauses automatic top-ups after seven attempts; what it knows later is believed", async () => {
   const payer = await payerWithWebhook(service, stub);
   const { organizationId } = payer;

@@ -4,8 +4,8 @@ import type { SeenCall, Session } from "./stripe-objects.ts";
 /** A status and a body. */
 export type StripeAnswer = [status: number, body: string];
 
-/** How a bank answers when a saved card is charged. */
-export type BankAnswer = { code: string; decline_code?: string } | "processing" | "paid";
+/** How a bank answers when a saved card is charged, or that Stripe fails before it asks the bank. */
+export type BankAnswer = { code: string; decline_code?: string } | "processing" | "paid" | "not_asked";
 
 interface Intent {
   id: string;
@@ -120,6 +120,7 @@ export class StripeCards {
     if (!this.customers.has(customer)) return missing("customer", customer, 400);
     if (!this.attachedTo(customer).some(({ id }) => id === method)) return missing("PaymentMethod", method, 400);
     const bank = this.bank.shift() ?? "paid";
+    if (bank === "not_asked") return [500, JSON.stringify({ error: { type: "api_error", message: "An error." } })];
     const intent = newIntent({ amount: Number(fields.amount), customer, metadata: metadataIn(fields) });
     this.intents.push(intent);
     if (bank === "paid") return [200, JSON.stringify(this.settle(intent))];

@@ -84,11 +84,12 @@ export class StripeStub {
     const known = typeof key === "string" ? this.#answers.get(key) : undefined;
     if (known && known.body !== body) return refuse(response, 400, "idempotency_error", "Keys are for equal requests.");
     const [status, answer] = known ? [known.status, known.answer] : this.#answer(request, call);
-    // The first answer is repeated, a decline too; not what was refused before it was begun.
-    if ((status === 200 || status === 402) && typeof key === "string") this.#answers.set(key, { body, status, answer });
+    // The first answer is repeated, a decline and an error too; not what was refused before it was begun.
+    if ([200, 402, 500].includes(status) && typeof key === "string") this.#answers.set(key, { body, status, answer });
     if (isCharge && this.chargeMs > 0) await setTimeout(this.chargeMs);
     // As with the real Stripe, a lost answer does not undo the call.
     if (fault) return fault(response);
+    if (known) response.setHeader("idempotent-replayed", "true");
     response.writeHead(status, { "content-type": "application/json", "request-id": "req_stripe" }).end(answer);
   }
 
