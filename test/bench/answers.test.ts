@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { madeUpAnswers } from "../harness/fixtures/provider-answers.ts";
 import { answerWith, row } from "../harness/fixtures/searxng-page.ts";
 import { measureExtraction } from "./answers.ts";
 
@@ -13,11 +12,6 @@ test("a row of SearXNG that is not in its place, or whose date moved out of its 
   const answer = { provider: "searxng" as const, name: "", isRecorded: false };
   const counted = measureExtraction([{ ...answer, body: JSON.stringify(answerWith({ results })) }]);
   expect(counted.find(({ provider }) => provider === "searxng")).toMatchObject({ pages: 1, lost: [] });
-});
-
-test("an unreadable answer counts as no page", () => {
-  const broken = madeUpAnswers().map((answer) => ({ ...answer, body: "<!doctype html>" }));
-  for (const { pages } of measureExtraction(broken)) expect(pages).toBe(0);
 });
 
 test("each text, number and link of an answer that the page lacks is reported with its place", () => {

@@ -4,8 +4,7 @@ import { z } from "zod";
 import { alertSeverities } from "../harness/assertions/declared.ts";
 import { readSource } from "../harness/assertions/sources.ts";
 import { drills, notShown } from "./all.ts";
-import { type DrillResult, groupWaitMs, isPassed, lastingAlerts } from "./drill.ts";
-import { conclusionOf, reportOf } from "./report.ts";
+import { groupWaitMs, lastingAlerts } from "./drill.ts";
 import { configOf } from "./scrape-targets.ts";
 
 /** The parts of `npm run drill` that need no processes. */
@@ -45,27 +44,4 @@ test("a drill watches the service with the shipped rules, jobs and intervals, an
   ]);
   const pages = parse(readSource("deploy/alertmanager/alertmanager.yml")).route.routes[0];
   expect(pages.group_wait).toBe(`${groupWaitMs / 1_000}s`);
-});
-
-const passed: DrillResult = {
-  drill: "x-away",
-  outage: "X is killed",
-  isTotal: true,
-  alerts: [{ name: "XUnreachable", severity: "page", afterMs: 41_400 }],
-  missing: [],
-  pagedAfterMs: 51_400,
-  quietAfterMs: 20_000,
-};
-
-test.each([
-  { result: passed, cells: ["`XUnreachable` (page) 41 s", "51 s", "120 s: met", "20 s"], isFailed: false },
-  { result: { ...passed, pagedAfterMs: 120_001 }, cells: ["120 s: NOT MET"], isFailed: true },
-  { result: { ...passed, pagedAfterMs: undefined }, cells: ["no page", "120 s: NOT MET"], isFailed: true },
-  { result: { ...passed, missing: ["SearchesFail"] }, cells: ["MISSING: `SearchesFail`"], isFailed: true },
-  { result: { ...passed, quietAfterMs: undefined }, cells: ["NOT QUIET"], isFailed: true },
-  { result: { ...passed, isTotal: false, pagedAfterMs: undefined }, cells: ["no page", "none"], isFailed: false },
-])("the report shows $cells, and whether the drill failed: $isFailed", ({ result, cells, isFailed }) => {
-  for (const cell of cells) expect(reportOf([result])).toContain(cell);
-  expect(isPassed(result)).toBe(!isFailed);
-  expect(conclusionOf([result]).startsWith("1 of 1 drills failed: x-away")).toBe(isFailed);
 });

@@ -1,10 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Attempt } from "../../faults/audit/evidence.ts";
-import { type FailoverResult, missesOf } from "./failover.ts";
 import { outageMsOf } from "./outage.ts";
-import { failoverConclusion, failoverReport } from "./report.ts";
-
-/** The parts of `npm run drill -- failovers` that need no processes. */
 
 describe("an outage lasts", () => {
   const attempt = (sentAtMs: number, ms: number, status: number): Attempt => ({
@@ -46,42 +42,4 @@ describe("an outage lasts", () => {
     expect(outageMsOf(attempts, { ...window, sinceMs: 3_000 })).toBe(500);
     expect(outageMsOf(attempts, { ...window, sinceMs: 4_000 })).toBe(0);
   });
-});
-
-const met: FailoverResult = {
-  name: "redis-killed",
-  what: "Redis is killed",
-  outageMsMax: 10_000,
-  since: "outage",
-  searches: 200,
-  failed: "20 × 503",
-  failedCount: 20,
-  outages: [
-    { what: undefined, outageMs: 4_210 },
-    { what: "once it runs again", outageMs: 0 },
-  ],
-  lostMils: 0,
-  namedMils: 0,
-  restarts: 0,
-  broken: [],
-};
-
-test.each([
-  { result: met, cells: ["20 of 200: 20 × 503", "4.2 s, 0.0 s once it runs again", "10 s", "yes"] },
-  { result: { ...met, since: "recovery" as const }, cells: ["10 s after the recovery", "yes"] },
-  { result: { ...met, outages: [{ what: undefined, outageMs: 10_001 }] }, cells: ["NO: no answers for 10.0 s"] },
-  {
-    result: { ...met, outages: [{ what: "x", outageMs: undefined }] },
-    cells: ["NO: no answers for more than a minute x"],
-  },
-  { result: { ...met, lostMils: 15, namedMils: 15 }, cells: ["15, of which the service names 15", "yes"] },
-  { result: { ...met, lostMils: 15, namedMils: 10 }, cells: ["NO: 15 mils lost, 10 named"] },
-  { result: { ...met, restarts: 1 }, cells: ["NO: 1 processes restarted"] },
-  { result: { ...met, broken: ["the books differ"] }, cells: ["NO: the books differ"] },
-])("the report shows $cells, and fails what is outside of its target", ({ result, cells }) => {
-  const report = failoverReport([result]);
-  for (const cell of cells) expect(report).toContain(cell);
-  const isMissed = cells.some((cell) => cell.startsWith("NO"));
-  expect(missesOf(result).length > 0).toBe(isMissed);
-  expect(failoverConclusion([result]).startsWith("1 of 1 failovers missed a target: redis-killed")).toBe(isMissed);
 });

@@ -55,7 +55,19 @@ function evidence(changed: {
 
 const { answer: _, ...unanswered } = attempt;
 const failed: Attempt = { ...attempt, answer: { ...answerOf("r1"), status: 504 } };
+const longer: Attempt = { ...attempt, answer: { ...answerOf("r1"), text: `${answerOf("r1").text} ` } };
+const keyed = (requestId = "r1", creditsCharged = priceMils): Attempt => ({
+  ...attempt,
+  key: "k",
+  answer: answerOf(requestId, creditsCharged),
+});
 const reversed: Account = { ...account, reversedFor: "undelivered" };
+const repeated: Account = { ...account, decided: "refund", reason: "already_paid" };
+const paid: Account = { ...account, keyed: true };
+const [ofKey, twice] = [
+  { attempts: [keyed()], accounts: { r1: paid } },
+  { r1: paid, r2: paid },
+];
 
 test("a search that was answered and charged once breaks no promise", () => {
   expect(audit(evidence({}))).toEqual([]);
@@ -74,45 +86,11 @@ describe("the auditor reports", () => {
     ["a charge before the provider's answer", { answeredAtMs: 90 }, /charged before the provider/],
     ["a reversal without a killed API", { accounts: { r1: reversed } }, /its API was not killed/],
     ["a key that paid for nothing", { paidKeyHashes: ["abc"] }, /no caller has its answer/],
-    [
-      "two different answers of one request",
-      { attempts: [attempt, { ...attempt, answer: { ...answerOf("r1"), text: `${answerOf("r1").text} ` } }] },
-      /two different answers/,
-    ],
-    [
-      "two different answers under one key",
-      {
-        attempts: [
-          { ...attempt, key: "k" },
-          { ...attempt, key: "k", answer: answerOf("r2") },
-        ],
-      },
-      /the key k of org_1 has two different answers/,
-    ],
-    [
-      "an answer that was searched again under a key that has paid",
-      {
-        attempts: [{ ...attempt, key: "k", answer: answerOf("r1", 0) }],
-        accounts: { r1: { ...account, decided: "refund", reason: "already_paid" } },
-      },
-      /delivered although it was refunded/,
-    ],
-    [
-      "a provider that was asked again for what a key has paid",
-      { attempts: [{ ...attempt, key: "k" }], accounts: { r1: { ...account, keyed: true } }, answeredAtMs: 30_000 },
-      /the provider was asked again/,
-    ],
-    [
-      "a key that was charged twice",
-      {
-        attempts: [
-          { ...attempt, key: "k" },
-          { ...attempt, key: "k", answer: answerOf("r2") },
-        ],
-        accounts: { r1: { ...account, keyed: true }, r2: { ...account, keyed: true } },
-      },
-      /charged 2 times/,
-    ],
+    ["two answers of one request", { attempts: [attempt, longer] }, /r1 has two different answers/],
+    ["two answers under one key", { attempts: [keyed(), keyed("r2")] }, /the key k of org_1 has two different answers/],
+    ["a search under a key that has paid", { attempts: [keyed("r1", 0)], accounts: { r1: repeated } }, /was refunded/],
+    ["a call for what a key has paid", { ...ofKey, answeredAtMs: 30_000 }, /the provider was asked again/],
+    ["a key that was charged twice", { attempts: [keyed(), keyed("r2")], accounts: twice }, /charged 2 times/],
   ])("%s", (_title, changed, sentence) => {
     expect(audit(evidence(changed)).join("\n")).toMatch(sentence);
   });

@@ -20,6 +20,7 @@ const entry: SpendingEntry = {
   createdAtMs: performance.timeOrigin + atMs,
 };
 const second = { ...entry, version: 3 };
+const third = { ...entry, version: 4 };
 const limit: LimitsInForce = {
   organizationId,
   ownerId: organizationId,
@@ -95,41 +96,30 @@ test("charges of another day and another month do not count together", () => {
 
 test("a charge that may have come before or after a change of its limit may reach the larger limit", () => {
   const raised = { ...limit, day: 15, fromVersion: 4 };
-  const entries = [entry, second, { ...entry, version: 4 }];
-  const limits = [{ ...limit, toVersion: 4 }, raised];
-  expect(broken({ entries, limits })).toBe("");
-  expect(
-    broken({
-      entries,
-      limits: [
-        { ...limit, toVersion: 4 },
-        { ...raised, fromVersion: 5 },
-      ],
-    }),
-  ).toMatch(/spent 15 mils of 10/);
+  const before = { ...limit, toVersion: 4 };
+  const entries = [entry, second, third];
+  expect(broken({ entries, limits: [before, raised] })).toBe("");
+  expect(broken({ entries, limits: [before, { ...raised, fromVersion: 5 }] })).toMatch(/spent 15 mils of 10/);
 });
 
 describe("the auditor reports", () => {
+  const refusedAtEnd = [entry, second, refusal("daily_limit")];
+  const lowered = { ...limit, fromVersion: 3 };
+  const of16 = answered(402, { reason: "daily_limit", period: "day", limitMils: 16 });
+  const others = new Set(["tok_2"]);
+
   test.each<[string, Partial<SpendingEvidence>, RegExp]>([
+    ["a charge beyond a limit", { entries: [entry, second, third] }, /org_1 spent 15 mils of 10 in its day/],
     [
-      "a charge beyond a limit",
-      { entries: [entry, second, { ...entry, version: 4 }] },
-      /org_1 spent 15 mils of 10 in its day/,
-    ],
-    [
-      "a charge beyond a token's limit",
+      "one beyond a token's",
       { limits: [{ ...ofToken, month: 9 }], attempts: [] },
       /tok_1 spent 10 mils of 9 in its month/,
     ],
-    [
-      "a refund for a limit that was not reached",
-      { entries: [entry, refusal("monthly_limit")], attempts: [] },
-      /no limit was reached/,
-    ],
+    ["a refund without reason", { entries: [entry, refusal("monthly_limit")], attempts: [] }, /no limit was reached/],
     [
       "a 402 at the end of a search for a limit that was set later",
       {
-        entries: [entry, second, refusal("daily_limit")],
+        entries: refusedAtEnd,
         limits: [
           { ...limit, day: 9 },
           { ...limit, fromVersion: 5 },
@@ -139,37 +129,18 @@ describe("the auditor reports", () => {
     ],
     [
       "a 402 at the end of a search for a limit that does not explain it",
-      {
-        entries: [entry, second, refusal("daily_limit")],
-        limits: [
-          { ...limit, day: 16, toVersion: 3 },
-          { ...limit, fromVersion: 3 },
-        ],
-        attempts: [answered(402, { reason: "daily_limit", period: "day", limitMils: 16 })],
-      },
+      { entries: refusedAtEnd, limits: [{ ...limit, day: 16, toVersion: 3 }, lowered], attempts: [of16] },
       /16 mils, and 15 were spent and asked/,
     ],
-    [
-      "a 402 for a limit that was not reached",
-      { entries: [entry] },
-      /10 mils, and at most 10 were spent, held and asked/,
-    ],
+    ["a 402 below a limit", { entries: [entry] }, /10 mils, and at most 10 were spent, held and asked/],
     ["a 402 for a limit that never was", { limits: [{ ...limit, day: 15 }] }, /never had a limit of 10/],
     [
       "a charge by a token that may not search",
-      { searchTokenIds: new Set(["tok_2"]), attempts: [] },
+      { searchTokenIds: others, attempts: [] },
       /charges tok_1, which may not/,
     ],
-    [
-      "a 402 to a token that may not search",
-      { searchTokenIds: new Set(["tok_2"]), entries: [] },
-      /402 to a token that may not/,
-    ],
-    [
-      "a 401 to a token that may search",
-      { attempts: [answered(401, { reason: "scope" })] },
-      /401 to a token that may search/,
-    ],
+    ["a 402 to such a token", { searchTokenIds: others, entries: [] }, /402 to a token that may not/],
+    ["a 401 to another", { attempts: [answered(401, { reason: "scope" })] }, /401 to a token that may search/],
   ])("%s", (_title, changed, sentence) => {
     expect(broken(changed)).toMatch(sentence);
   });
