@@ -1,6 +1,3 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBrowser } from "../harness/clients/browser.ts";
@@ -10,7 +7,6 @@ import { StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { measureState } from "./measure.ts";
 import type { PageState } from "./open-state.ts";
 import { openStates } from "./states.ts";
-import { takeShots } from "./take-shots.ts";
 import { bytesMaxOf } from "./weights.ts";
 
 /** All pages in all their states, as `npm run shots` and `npm run bench -- pages` open them. */
@@ -52,20 +48,4 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       expect(faults).toEqual([]);
     },
   );
-
-  test("screenshots have the width of the screen, light and dark", async () => {
-    const out = await mkdtemp(join(tmpdir(), "shots-"));
-    try {
-      const signIn = states.filter(({ name }) => name === "sign-in");
-      await takeShots({ browser, service }, signIn, { out, widths: [320] });
-      const files = await readdir(out);
-      expect(files.toSorted()).toEqual(["sign-in-320-dark.png", "sign-in-320-light.png"]);
-      const [light, dark] = await Promise.all(files.toSorted().map((file) => readFile(join(out, file))));
-      // The width in the header of a PNG.
-      expect([light?.readUInt32BE(16), dark?.readUInt32BE(16)]).toEqual([320, 320]);
-      expect(light?.equals(dark ?? Buffer.of())).toBe(false);
-    } finally {
-      await rm(out, { recursive: true });
-    }
-  });
 });
