@@ -121,15 +121,6 @@ test("no query or address of a page is a defect of the service", async () => {
   expect(defects()).toEqual([]);
 });
 
-test.each([
-  { field: "before", query: `find=a&before=${unknownRequestId}` },
-  { field: "before", query: `find=a&before=${noUuid}` },
-])("an id that no request had is no page: $query", async ({ query }) => {
-  const { cookie } = await signedIn();
-  const status = await statusOf(`/billing/searches?${query}`, { headers: { cookie } });
-  expect(status).toBe(query.includes(noUuid) ? 200 : 404);
-});
-
 test("no field of a form is a defect of the service", async () => {
   const wrong: string[] = [];
   await inParallel([...forms.entries()], async ([row, path]) => {
@@ -172,19 +163,6 @@ test("a form of another site, without a session or of a page of another organiza
     expect([path, statuses]).toEqual([path, refused]);
   });
   expect(await state()).toEqual(before);
-});
-
-test("the form of a token names the field that has an unknown or unreadable value", async () => {
-  const { organization, cookie } = await signedIn();
-  for (const [field, text] of [
-    ["expires", "constructor"],
-    ["name", "a\0b"],
-  ] as const) {
-    const body = new URLSearchParams({ ...formOf(organization), [field]: text });
-    const init = { method: "POST", headers: { cookie, ...ownForm }, body };
-    const answer = await fetch(`${service.apis[0]?.url}/billing/tokens/create`, init);
-    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining(`id="${field}-problem"`)]);
-  }
 });
 
 test("a signed event of another shape is a bad request that names the field, and none is a defect", async () => {

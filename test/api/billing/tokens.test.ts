@@ -71,7 +71,9 @@ test("each field that is wrong is named, and the others keep what was filled in"
     ["name", "\u200b"], // The link to the token would be invisible.
     ["name", "crawler\u202e"], // What follows in the list would be reversed.
     ["scope", "everything"],
+    ["name", "a\0b"],
     ["expires", "31"],
+    ["expires", "constructor"],
     ["day", "1.2345"],
     ["month", "-5"],
   ] as const;
