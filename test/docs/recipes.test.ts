@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
-import { z } from "zod";
-import { errorExamples } from "../../api/docs/examples.ts";
 import { MissingSettings, type ProviderName, providerNames } from "../../shared/config.ts";
 import { providerSecrets } from "../../shared/config/secret-settings.ts";
-import { errorBodySchemas } from "../../api/error-schemas.ts";
-import { type ErrorCode, errors } from "../../shared/errors.ts";
 import { prices } from "../../worker/providers/prices.ts";
 import { openProvider } from "../../worker/providers/registry.ts";
 import { result, resultTypes } from "../../shared/results.ts";
@@ -91,27 +87,6 @@ test.each(providerNames)("the provider %s is in every place that the recipe name
   expect(forgotten(placesOfProvider(name))).toEqual([]);
 });
 
-// The two errors of the router belong to no operation.
-const ofRouter: ReadonlySet<string> = new Set(["not_found", "method_not_allowed"]);
-const codes = Object.keys(errors) as ErrorCode[]; // Object.keys returns strings.
-
-function placesOfError(code: ErrorCode): Places {
-  const { status } = errors[code];
-  const bodies = Object.entries(errorBodySchemas).map(([of, body]) => [of, JSON.stringify(z.toJSONSchema(body))]);
-  const ofStatus = bodies.find(([of]) => of === String(status))?.[1];
-  return {
-    "api/error-schemas.ts: errorBodySchemas": ofRouter.has(code) || ofStatus?.includes(`"${code}"`) === true,
-    "api/docs/examples.ts: errorExamples": ofRouter.has(code) || JSON.stringify(errorExamples).includes(`"${code}"`),
-    "api/mcp/error-hint.ts: what a model does next": readSource("api/mcp/error-hint.ts").includes(`case "${code}":`),
-    "docs/api.md: table of the errors": wordsIn("docs/api.md", "status", "code").includes(code),
-    "test/api/errors.test.ts: from the caller's side": mentions("test/api/errors.test.ts", code),
-  };
-}
-
-test.each(codes)("the error %s is in every place that the recipe names", (code) => {
-  expect(forgotten(placesOfError(code))).toEqual([]);
-});
-
 const placesOfType = (type: string): Places => ({
   "docs/api.md: the types of result": codesIn(tableRows(page("docs/api.md"), "key")[0]?.notes).includes(type),
   "worker/providers/sandbox/sandbox.ts: an element": mentions("worker/providers/sandbox/sandbox.ts", type),
@@ -125,7 +100,6 @@ test.each(resultTypes)("the type of result %s is in every place that the recipe 
 });
 
 const placesOfField = (name: string): Places => ({
-  "docs/api.md: keys of a result": wordsIn("docs/api.md", "key").includes(name),
   "worker/providers/build-element.ts: a value": name === "rank" || mentions("worker/providers/build-element.ts", name),
   "api/billing/searches/answer-view.ts: as people see it":
     name === "domain" || mentions("api/billing/searches/answer-view.ts", name),
@@ -148,7 +122,6 @@ test("docs/api.md has each field of an answer, each key of a short result, and e
 
 test.each([
   ["Add a search provider", placesOfProvider("dataforseo")],
-  ["Add an error", placesOfError("engine_error")],
   ["Add a type or a field of a result", { ...placesOfType("organic"), ...placesOfField("title") }],
 ])("the recipe %j names every file that is checked here", (title, places) => {
   const [, recipe = ""] = page("CONTRIBUTING.md").prose.split(`\n## ${title}\n`);
