@@ -63,3 +63,9 @@ export const testFile = (path: string): readonly string[] => ["vitest", "run", p
 /** The command of `npm run faults`. */
 export const faults = (...args: readonly string[]): readonly string[] => ["node", "test/faults/main.ts", ...args];
 export const moneyModel = faults("money", "--runs", "1500", "--no-shrink");
+
+/** Mutants that one command must catch: by their names, the bug in a sentence and its edits. */
+export const caughtBy = (
+  command: readonly string[],
+  bugs: Readonly<Record<string, readonly [what: string, ...edits: Edit[]]>>,
+): Mutant[] => Object.entries(bugs).map(([name, [what, ...edits]]) => ({ name, what, caughtBy: command, edits }));

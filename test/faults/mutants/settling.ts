@@ -1,15 +1,13 @@
-import { faults, inCode, inScript, inSql, moneyModel, type Mutant, testFile } from "./mutant.ts";
+import { caughtBy, faults, inCode, inScript, inSql, moneyModel, type Mutant, testFile } from "./mutant.ts";
 
 const randomFaults = (searches: string, ...only: readonly string[]) =>
   faults("random", "--seed", "1", "--seeds", "3", "--searches", searches, ...only);
 
 /** Bugs of the worker's run, of the decision in Postgres, and of its publication in Redis. */
 export const settlingMutants: readonly Mutant[] = [
-  {
-    name: "answered-before-settled",
-    what: "The worker sends the answer before Postgres has decided who pays.",
-    caughtBy: randomFaults("400", "--only", "Postgres silent for a worker"),
-    edits: [
+  ...caughtBy(randomFaults("400", "--only", "Postgres silent for a worker"), {
+    "answered-before-settled": [
+      "The worker sends the answer before Postgres has decided who pays.",
       inCode(
         "runSearchJob",
         "try {",
@@ -19,34 +17,28 @@ export const settlingMutants: readonly Mutant[] = [
         ["sendReply"],
       ),
     ],
-  },
-  {
-    name: "charged-before-engine-answers",
-    what: "The worker charges a search even if the engine fails, and does not report that the charge stands.",
-    caughtBy: testFile("test/journeys/idempotency.test.ts"),
-    edits: [
+  }),
+  ...caughtBy(testFile("test/journeys/idempotency.test.ts"), {
+    "charged-before-engine-answers": [
+      "The worker charges a search even if the engine fails, and does not report that the charge stands.",
       inCode("settlementRequest", "if (ending.ok) return", "if (ending.ok || requestId !== '') return"),
       inCode("settlementRequest", "priceMils: ending.priceMils", "priceMils: job.priceMils"),
       inCode("conclude", "charged: isCharged(decision)", "charged: false"),
     ],
-  },
-  {
-    name: "commits-not-durable",
-    what: "Postgres acknowledges commits that are not on disk yet.",
-    caughtBy: randomFaults("400", "--only", "Postgres killed"),
-    edits: [
+  }),
+  ...caughtBy(randomFaults("400", "--only", "Postgres killed"), {
+    "commits-not-durable": [
+      "Postgres acknowledges commits that are not on disk yet.",
       inCode(
         "openDatabase",
         "await warnOfMore(",
         'await client.query("set synchronous_commit = off"); await warnOfMore(',
       ),
     ],
-  },
-  {
-    name: "guard-off-by-one",
-    what: "The last guard in Postgres lets a balance fall one price below zero.",
-    caughtBy: moneyModel,
-    edits: [
+  }),
+  ...caughtBy(moneyModel, {
+    "guard-off-by-one": [
+      "The last guard in Postgres lets a balance fall one price below zero.",
       inSql("ledger_entries", "balance_after_mils between 0 and", "balance_after_mils between -5 and"),
       inSql(
         "decide_searches",
@@ -54,61 +46,41 @@ export const settlingMutants: readonly Mutant[] = [
         "b.organization_sum > b.balance_mils + 5 then",
       ),
     ],
-  },
-  {
-    name: "index-entry-left",
-    what: "A hold that ends stays in the index of open holds.",
-    caughtBy: moneyModel,
-    edits: [inScript("settle.lua", "redis.call('ZREM', index, indexEntry(holds, id, keyHash))", "")],
-  },
-  {
-    name: "key-freed-by-another-request",
-    what: "A failed search frees its Idempotency-Key although another request owns the key.",
-    caughtBy: moneyModel,
-    edits: [inScript("settle.lua", "if redis.call('HGET', record, 'request') ~= id then return end", "")],
-  },
-  {
-    name: "lock-and-decision-in-one-snapshot",
-    what: "Settlement does not lock the organization first, so two batches decide on the same balance.",
-    caughtBy: moneyModel,
-    edits: [
+    "index-entry-left": [
+      "A hold that ends stays in the index of open holds.",
+      inScript("settle.lua", "redis.call('ZREM', index, indexEntry(holds, id, keyHash))", ""),
+    ],
+    "key-freed-by-another-request": [
+      "A failed search frees its Idempotency-Key although another request owns the key.",
+      inScript("settle.lua", "if redis.call('HGET', record, 'request') ~= id then return end", ""),
+    ],
+    "lock-and-decision-in-one-snapshot": [
+      "Settlement does not lock the organization first, so two batches decide on the same balance.",
       inSql("decide_searches", /perform 1 from organizations o [^;]*;/, ""),
       inSql("charge_alone", "for no key update", ""),
     ],
-  },
-  {
-    name: "older-balance-stored",
-    what: "A late, older balance replaces a newer one in Redis.",
-    caughtBy: moneyModel,
-    edits: [inScript("settle.lua", "tonumber(ARGV[2]) > version", "tonumber(ARGV[2]) ~= version")],
-  },
-  {
-    name: "seeded-by-increment",
-    what: "A balance from Postgres is added to the copy in Redis instead of replacing it.",
-    caughtBy: moneyModel,
-    edits: [
+    "older-balance-stored": [
+      "A late, older balance replaces a newer one in Redis.",
+      inScript("settle.lua", "tonumber(ARGV[2]) > version", "tonumber(ARGV[2]) ~= version"),
+    ],
+    "seeded-by-increment": [
+      "A balance from Postgres is added to the copy in Redis instead of replacing it.",
       inScript(
         "settle.lua",
         "redis.call('HSET', balance, 'balance', ARGV[1], ",
         "redis.call('HINCRBY', balance, 'balance', ARGV[1]) redis.call('HSET', balance, ",
       ),
     ],
-  },
-  {
-    name: "settled-twice",
-    what: "Settlement ignores that a search is already charged, and no index forbids a second charge.",
-    caughtBy: moneyModel,
-    edits: [
+    "settled-twice": [
+      "Settlement ignores that a search is already charged, and no index forbids a second charge.",
       inSql("one_charge_per_request", "create unique index", "create index"),
       inSql("decide_searches", "l.request_id = a.request_id and l.kind = 'charge'", "false"),
       inSql("charge_alone", /or exists \(select from ledger_entries [^)]*\)/, ""),
     ],
-  },
-  {
-    name: "unknown-commit-refunded-blindly",
-    what: "A settlement of unknown outcome is compensated with a grant, as if it had been charged.",
-    caughtBy: randomFaults("300", "--only", "settling of unknown outcome in a worker"),
-    edits: [
+  }),
+  ...caughtBy(randomFaults("300", "--only", "settling of unknown outcome in a worker"), {
+    "unknown-commit-refunded-blindly": [
+      "A settlement of unknown outcome is compensated with a grant, as if it had been charged.",
       inCode(
         "DecidedBatches.#decideAll",
         "open = rejectExpired(open, error);",
@@ -119,12 +91,10 @@ export const settlingMutants: readonly Mutant[] = [
         ["grantCredit", "newId"],
       ),
     ],
-  },
-  {
-    name: "reversed-by-second-run",
-    what: "A second run of a job reverses the charge of the first, although the caller may have the answer.",
-    caughtBy: testFile("test/journeys/second-run.test.ts"),
-    edits: [
+  }),
+  ...caughtBy(testFile("test/journeys/second-run.test.ts"), {
+    "reversed-by-second-run": [
+      "A second run of a job reverses the charge of the first, although the caller may have the answer.",
       inCode(
         "runSearchJob",
         'ifCharged: "end_hold" }, retryForMs);',
@@ -134,17 +104,15 @@ export const settlingMutants: readonly Mutant[] = [
         ["reverseCharges"],
       ),
     ],
-  },
-  {
-    name: "whole-batch-published-again",
-    what: "If Redis refuses the decision of one organization, the decisions and replies of all others are repeated.",
-    caughtBy: testFile("test/shared/credits/settlement.test.ts"),
-    edits: [
+  }),
+  ...caughtBy(testFile("test/shared/credits/settlement.test.ts"), {
+    "whole-batch-published-again": [
+      "If Redis refuses the decision of one organization, the decisions and replies of all others are repeated.",
       inCode(
         "Settlement.#publish",
         "failures.get(published.search) ?? {};",
         `failures.size > 0 ? { error: new Error("one failed"), isReplied: false } : {};`,
       ),
     ],
-  },
+  }),
 ];
