@@ -28,6 +28,9 @@ const firstPauseSeconds = 10;
 /** If the process dies during an attempt, the event is sent again after this time. It is longer than an attempt takes. */
 const claimSeconds = 60;
 
+/** A claim looks at so many due events. With 100,000, as after hours without a way to the receivers, it would take Postgres a second. */
+const dueSeenMax = 2_000;
+
 const eventRow = rowOf({
   eventId: z.string(),
   organizationId: z.string(),
@@ -144,7 +147,7 @@ export type DueEvent = Omit<z.infer<typeof dueRow>, "secret" | "oldSecrets"> & {
 
 /**
  * Claims events that are due, the longest due first, and at most one of an organization. Another worker cannot claim them
- * for a minute.
+ * for a minute. The 2,000 longest due are of several organizations, because one has few events in a day.
  * @param claiming.without organizations whose last event is still being sent: a slow receiver delays only its own events.
  */
 export async function claimEvents(
@@ -154,10 +157,12 @@ export async function claimEvents(
   const { rows } = await database.query({
     name: "claim_webhook_events",
     text: `with due as (
-        select distinct on (organization_id) id, next_attempt_at from webhook_events
-        where next_attempt_at <= now() and organization_id <> all ($1)
-          -- One that was replayed while its webhook was removed has none, and would take a place for ever.
-          and exists (select from webhooks w where w.organization_id = webhook_events.organization_id)
+        select distinct on (organization_id) id, next_attempt_at from (
+          select id, organization_id, next_attempt_at from webhook_events
+          where next_attempt_at <= now() and organization_id <> all ($1)
+            -- One that was replayed while its webhook was removed has none, and would take a place for ever.
+            and exists (select from webhooks w where w.organization_id = webhook_events.organization_id)
+          order by next_attempt_at limit $4) seen
         order by organization_id, next_attempt_at, id
       ), longest as (
         select id from due order by next_attempt_at limit $2
@@ -170,7 +175,7 @@ export async function claimEvents(
       returning e.id as event_id, e.organization_id, w.url, w.secret,
         array(select o.secret from webhook_old_secrets o where o.organization_id = e.organization_id and o.ends_at > now())
           as old_secrets, e.body, e.attempts, e.earlier_attempts`,
-    values: [claiming.without, claiming.limit, claimSeconds],
+    values: [claiming.without, claiming.limit, claimSeconds, dueSeenMax],
   });
   return rows
     .map((row) => dueRow.parse(row))

@@ -47,3 +47,18 @@ test("a due event whose webhook is gone takes no other event's place", async () 
   await asOwner(url, (owner) => owner.query("delete from webhooks where organization_id = $1", [gone]));
   expect(await claimEvents(database, { limit: 1, without: [] })).toMatchObject([{ organizationId }]);
 });
+
+test("a claim looks at 2,000 due events, however many there are, and no organization waits for one that is being sent to", async () => {
+  const { database, url } = opened;
+  const [organizationId, other] = [await organizationWithEvent(), await organizationWithEvent()];
+  await asOwner(url, (owner) =>
+    owner.query(
+      `insert into webhook_events (id, organization_id, type, body, next_attempt_at)
+       select 'evt_0' || lpad(n::text, 25, '0'), $1, 'webhook.test', '{}', now() - interval '1 hour' from generate_series(1, 2000) n`,
+      [organizationId],
+    ),
+  );
+  expect(await claimEvents(database, { limit: 50, without: [] })).toMatchObject([{ organizationId }]);
+  const claimed = await claimEvents(database, { limit: 50, without: [organizationId] });
+  expect(claimed.map((event) => event.organizationId)).toContain(other);
+});
