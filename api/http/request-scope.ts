@@ -28,6 +28,8 @@ export interface LogFields extends Partial<SearchTrace> {
   /** Id and type of a Stripe event. */
   event?: string;
   eventType?: string;
+  /** Why the signature of a Stripe event was refused. */
+  signature?: "missing" | "no_match" | "too_old";
 }
 
 /** An error as the clients of another API expect it. */

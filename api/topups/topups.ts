@@ -13,6 +13,7 @@ import { dollars } from "../pages/format.ts";
 const milsPerUsd = 1_000;
 // Stripe signs the time of sending. An older event was recorded and is being replayed.
 const signatureAgeSecondsMax = 300;
+const anyAge = 0;
 
 /** What is paid for. The name is for the person on Stripe's page; the id gets the credit. */
 interface Payment {
@@ -20,6 +21,12 @@ interface Payment {
   organizationName: string;
   mils: number;
 }
+
+/**
+ * - `no_match`: the body is not from Stripe, or was signed with another secret.
+ * - `too_old`: Stripe signed it, but longer ago: it is replayed, or our clock is ahead.
+ */
+type SignatureProblem = "no_match" | "too_old";
 
 /** Top-ups through Stripe Checkout. */
 export interface Topups {
@@ -38,8 +45,8 @@ export interface Topups {
   findReceipt: (grantId: string) => Promise<{ url: string }>;
   /** Finds a payment of ours by its PaymentIntent. @throws {CallerError} as {@link findIntent}. */
   findDisputed: (paymentIntentId: string) => Promise<PayersPayment | undefined>;
-  /** Verifies and parses an event that Stripe signed in the last five minutes. @throws for every other body. */
-  readEvent: (body: Buffer, signature: string) => unknown;
+  /** What is wrong with the signature of an event; undefined if Stripe signed it in the last five minutes. */
+  signatureProblem: (body: Buffer, signature: string) => SignatureProblem | undefined;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
   checkoutOrigin: string;
   /** Whether payments are real. Then events of test payments are ignored; otherwise events of real payments are. */
@@ -72,10 +79,26 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
     },
     findReceipt: (grantId) => findReceipt(context, stripe, grantId),
     findDisputed: (paymentIntentId) => findIntent(context, stripe, paymentIntentId),
-    readEvent: (body, signature) => stripe.webhooks.constructEvent(body, signature, secret, signatureAgeSecondsMax),
+    signatureProblem: (body, signature) => {
+      const isSigned = (ageSecondsMax: number) => isSignedWith(stripe, secret, { body, signature, ageSecondsMax });
+      if (isSigned(signatureAgeSecondsMax)) return undefined;
+      return isSigned(anyAge) ? "too_old" : "no_match";
+    },
     checkoutOrigin: context.config.STRIPE_CHECKOUT_ORIGIN,
     isLive: !key.includes("_test_"),
   };
+}
+
+function isSignedWith(
+  stripe: Stripe,
+  secret: string,
+  { body, signature, ageSecondsMax }: { body: Buffer; signature: string; ageSecondsMax: number },
+): boolean {
+  try {
+    return stripe.webhooks.signature?.verifyHeader(body, signature, secret, ageSecondsMax) ?? false;
+  } catch {
+    return false;
+  }
 }
 
 async function begin(

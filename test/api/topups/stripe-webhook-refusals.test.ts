@@ -20,28 +20,32 @@ const { stub, service } = await startStripeService({ workers: 0 });
 const send = (event: unknown, sending?: EventDelivery) => sendEvent(service, event, sending);
 const count = (action: () => Promise<unknown>) => countOutcomes(service, action);
 
-test("an event without a valid signature is refused and credits nothing", async () => {
+test("an event without a valid signature is refused, credits nothing, and the log says why", async () => {
   const { organizationId } = await service.organization({ creditMils: 0 });
   const event = eventOf(stub.paid(organizationId, 1_000));
   const body = JSON.stringify(event);
   const right = signatureOf(body);
-  const wrongs: EventDelivery[] = [
-    { signature: signatureOf(body, { secret: "whsec_anotherone" }) },
-    { signature: signatureOf(body, { ageSeconds: 400 }) },
-    { body: body.replace("1000", "9000") },
-    { body: `${body} ` },
-    { body: "" },
-    { signature: "" },
-    { signature: "x" },
-    { signature: right.replace("v1=", "v0=") },
-    { signature: `${right.slice(0, right.indexOf(","))},v1=` },
-    { signature: right.replace(/t=\d+/, "t=0") },
-    { headers: { "stripe-signature": "", "x-signature": right } },
+  const wrongs: [why: string, sending: EventDelivery][] = [
+    ["no_match", { signature: signatureOf(body, { secret: "whsec_anotherone" }) }],
+    ["too_old", { signature: signatureOf(body, { ageSeconds: 400 }) }],
+    ["no_match", { signature: signatureOf(body, { secret: "whsec_anotherone", ageSeconds: 400 }) }],
+    ["no_match", { body: body.replace("1000", "9000") }],
+    ["no_match", { body: `${body} ` }],
+    ["no_match", { body: "" }],
+    ["missing", { signature: "" }],
+    ["no_match", { signature: "x" }],
+    ["no_match", { signature: right.replace("v1=", "v0=") }],
+    ["no_match", { signature: `${right.slice(0, right.indexOf(","))},v1=` }],
+    ["no_match", { signature: right.replace(/t=\d+/, "t=0") }],
+    ["missing", { headers: { "stripe-signature": "", "x-signature": right } }],
   ];
   const counts = await count(async () => {
-    for (const wrong of wrongs) expect(await send(event, wrong)).toMatchObject(unsigned);
+    for (const [, wrong] of wrongs) expect(await send(event, wrong)).toMatchObject(unsigned);
   });
   expect(counts).toEqual({ unsigned: wrongs.length });
+  const logged = () =>
+    service.apis.flatMap(({ lines }) => lines).flatMap(({ msg, signature }) => (msg === "request" && signature) || []);
+  await expect.poll(logged).toEqual(wrongs.map(([why]) => why));
   expect(await service.ledgerOf(organizationId)).toEqual([]);
   // While a secret is being changed, Stripe signs with the old and the new one.
   const both = `${right},v1=${"0".repeat(64)}`;
