@@ -19,15 +19,15 @@ interface Heartbeat {
 interface Reported {
   controller: ConcurrencyController;
   average: Pick<AverageRunTime, "runMs">;
-  jobs: Pick<JobLoop, "pause" | "resume">;
+  jobs: Pick<JobLoop, "pause" | "resume" | "handBack">;
   postgresCheck: PostgresCheck;
 }
 
 /**
  * Reports every second that this worker takes jobs, how fast, and from which providers. A worker that stops removes its
  * heartbeat first and takes jobs a little longer, until no API counts on its capacity. A worker that does not reach Postgres could
- * settle no search: it takes none until it reaches Postgres again. If it alone does not, it also reports nothing; if none does, the
- * APIs see that in the reports.
+ * settle no search: it takes none until it reaches Postgres again. If it alone does not, it also reports nothing, and hands the
+ * searches that it has to the others; if none does, the APIs see that in the reports.
  */
 export function startHeartbeat(
   { config, clock, redis, shutdown, log, metrics }: Reporting,
@@ -49,7 +49,10 @@ export function startHeartbeat(
   };
   const report = async () => {
     takeJobs(!postgresCheck.isAway());
-    if (await postgresCheck.isCutOff()) return removeHeartbeat(redis, workerId);
+    if (await postgresCheck.isCutOff()) {
+      await Promise.all([removeHeartbeat(redis, workerId), jobs.handBack()]);
+      return;
+    }
     const own = {
       concurrency: controller.slots,
       slotsCeiling: controller.slotsCeiling,

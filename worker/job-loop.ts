@@ -221,8 +221,12 @@ export class JobLoop {
     const { ended } = await waitFor(this.#finish(), { timeoutMs: protocolTimes.jobDrainMs });
     this.#takes.disconnect();
     void this.#wakeOne(); // The marker may have been on its way to this worker.
-    // If this process still decides one of them, it decides the same as the worker that takes it over.
-    if (ended !== "done") await Promise.allSettled(this.#running.values().map((entry) => this.#handBack(entry)));
+    if (ended !== "done") await this.handBack();
+  }
+
+  /** Hands the searches that run to other workers. If this process still decides one of them, it decides the same as they do. */
+  async handBack(): Promise<void> {
+    await Promise.allSettled(this.#running.values().map((entry) => this.#handBack(entry)));
   }
 
   async #finish(): Promise<void> {
@@ -237,7 +241,9 @@ export class JobLoop {
   }
 
   async #handBack({ job, token }: RunningJob): Promise<void> {
-    this.#running.delete(job.id ?? "");
+    const id = job.id ?? "";
+    this.#running.delete(id);
+    this.#worker.locks.untrackJob(id);
     await job.moveToWait(token);
     await this.#wakeOne();
   }

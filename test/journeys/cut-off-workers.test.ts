@@ -63,6 +63,17 @@ test("a worker that alone does not reach Postgres takes no searches and does not
   expect(await service.verify()).toMatchObject({ ok: true });
 });
 
+test("the searches of a worker that alone does not reach Postgres are answered by another one", async () => {
+  await service.until(async () => (await reporting()).length === 2);
+  const searches = Array.from({ length: 40 }, (_, at) => service.search(token, { keyword: `sandbox:slow=2000 ${at}` }));
+  await service.untilRunning(40);
+  paths[0]?.cut();
+  expect((await Promise.all(searches)).filter(({ status }) => status !== 200)).toEqual([]);
+  paths[0]?.mend();
+  await service.until(async () => (await reporting()).length === 2);
+  expect(await service.verify()).toMatchObject({ ok: true });
+});
+
 test("while Postgres answers and takes no writes, as with a full disk, searches are refused until it takes them again", async () => {
   const onOwner = (sql: string) => asOwner(service.databaseUrl, async (owner) => void (await owner.query(sql)));
   await onOwner(`create function refuse_writes() returns trigger language plpgsql

@@ -26,7 +26,8 @@ async function reportingWorkers(providersOf: Record<string, string>) {
     const controller = new ConcurrencyController(1_000);
     controller.decide(room);
     const context = { config, clock, redis, shutdown, log, metrics: openMetrics() };
-    const jobs = { pause: () => void taking.delete(name), resume: () => void taking.add(name) };
+    const pause = () => void taking.delete(name);
+    const jobs = { pause, resume: () => void taking.add(name), handBack: async () => {} };
     const postgresCheck = {
       reachesPostgres: () => !postgres.isAway,
       isAway: () => postgres.isAway,
