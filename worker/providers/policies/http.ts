@@ -11,6 +11,7 @@ const pageBytesMax = 4 * 1024 * 1024;
 /** Larger bodies are read a few at a time: one for each running call would not fit into memory. */
 const usualBodyBytes = 128 * 1024;
 const largeBodiesMax = 8;
+// Shorter than a firewall or a NAT keeps an idle connection. Of one that it dropped without a word, a call gets no answer.
 const idleConnectionMsMax = 30_000;
 
 /** Error codes of undici that mean an unusable answer, and not an unreachable provider. */
@@ -39,15 +40,18 @@ export type ProviderHttp = {
  * provider's time.
  * @param options.bodyBytesMax the largest answer that is read.
  * @param options.providers how many share the large bodies. None waits for a slow body of another.
+ * @param options.idleMsMax how long an unused connection is kept, also if the provider would keep it longer.
  * @param options.lookup finds the addresses of a provider's host.
  */
 export function openProviderHttp({
   bodyBytesMax = pageBytesMax,
   providers = 1,
+  idleMsMax = idleConnectionMsMax,
   lookup = dns.lookup,
 }: {
   bodyBytesMax?: number;
   providers?: number;
+  idleMsMax?: number;
   lookup?: LookupFunction;
 } = {}): ProviderHttp {
   const agent = new Agent({
@@ -55,7 +59,8 @@ export function openProviderHttp({
     // alone. With HTTP/1.1 a call that times out closes its connection.
     allowH2: false,
     connect: { timeout: connectTimeoutMs, lookup: shareLookups(lookup) },
-    keepAliveTimeout: idleConnectionMsMax,
+    keepAliveTimeout: idleMsMax,
+    keepAliveMaxTimeout: idleMsMax,
     maxResponseSize: bodyBytesMax,
     // The timeout of the request covers headers and body; these two would start to count again.
     headersTimeout: 0,

@@ -53,6 +53,18 @@ test("no call waits for a connection, however many run", async () => {
   expect((await Promise.all(answers)).filter((answer) => !("status" in answer))).toEqual([]);
 });
 
+test("an unused connection is closed before a firewall drops it, however long the provider would keep it", async () => {
+  await http.close();
+  http = openProviderHttp({ idleMsMax: 50 });
+  const closedBy = Promise.withResolvers<string>();
+  stub.otherwise = (request, response) => {
+    response.socket?.once("end", () => closedBy.resolve("worker")).once("close", () => closedBy.resolve("provider"));
+    raw(200, "{}", { "keep-alive": "timeout=600" })(request, response);
+  };
+  expect(await send()).toMatchObject({ status: 200 });
+  expect(await closedBy.promise).toBe("worker");
+});
+
 test("a host that no name server resolves takes one look-up, however many calls wait for it", async () => {
   await http.close();
   const lookedUp: string[] = [];
