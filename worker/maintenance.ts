@@ -13,7 +13,7 @@ import type { Settlement } from "../shared/credits/settlement.ts";
 import { openThrottles } from "../shared/process/log-trouble.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
 import { Script } from "../shared/redis/script.ts";
-import { removeOldFailedSearches } from "../shared/queue/search-queue.ts";
+import { boundStallCheck, removeOldFailedSearches } from "../shared/queue/search-queue.ts";
 import { removeStaleHeartbeats } from "../shared/queue/worker-heartbeats.ts";
 import { clearOldRefused } from "../shared/search-log/refused-searches.ts";
 import { rotateDays } from "../shared/search-log/search-log.ts";
@@ -178,6 +178,7 @@ function stepsOfSomeRuns(context: Maintaining): Step[] {
   };
   return [
     { name: "heartbeats", work: () => removeStaleHeartbeats(redis, clock.nowMs()) },
+    { name: "stall_check", work: () => boundStallCheck(redis) },
     { name: "turns", work: () => lowerTurns(redis) },
     { name: "failed_searches", work: () => removeOldFailedSearches(redis, clock.nowMs()) },
     { name: "undelivered", work: () => reverseUndelivered(context) },

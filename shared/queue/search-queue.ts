@@ -2,6 +2,7 @@ import { type ConnectionOptions, Queue, type QueueOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { throttledWarning } from "../log.ts";
 import type { Context } from "../process/context.ts";
+import { protocolTimes } from "../protocol-times.ts";
 import { awaitReady } from "../redis/connect.ts";
 import { type SearchJob, searchJob } from "./search-job.ts";
 import { withinShareMax } from "./turns.ts";
@@ -16,7 +17,8 @@ export const prefix = "{serpmill}";
 
 /**
  * Keys of BullMQ: lists of the ids of waiting and running jobs, of which the last comes next; those that wait behind the list, by turn;
- * what wakes idle workers; those that failed, by the time of that; a stream; and a hash for each job.
+ * what wakes idle workers; those that failed, by the time of that; a stream; the pause between two looks for stalled jobs; and a hash for
+ * each job.
  */
 export const queueKeys = {
   waiting: `${prefix}:${queueName}:wait`,
@@ -25,6 +27,7 @@ export const queueKeys = {
   running: `${prefix}:${queueName}:active`,
   failed: `${prefix}:${queueName}:failed`,
   events: `${prefix}:${queueName}:events`,
+  stallCheck: `${prefix}:${queueName}:stalled-check`,
   job: (requestId: string) => `${prefix}:${queueName}:${requestId}`,
 };
 
@@ -66,6 +69,14 @@ export async function removeOldFailedSearches(redis: Redis, nowMs: number): Prom
   if (old.length === 0) return;
   await redis.del(...old.map(queueKeys.job));
   await redis.zrem(queueKeys.failed, ...old);
+}
+
+/**
+ * Ends a pause of BullMQ that is longer than it was set to, because the clock of Redis was set back. No worker would take over the
+ * searches of dead ones until the clock is there again.
+ */
+export async function boundStallCheck(redis: Redis): Promise<void> {
+  await redis.pexpire(queueKeys.stallCheck, protocolTimes.stallCheckIntervalMs, "LT");
 }
 
 /** Deletes an organization's failed searches. */

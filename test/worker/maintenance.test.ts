@@ -214,6 +214,15 @@ test("maintenance lowers the turns of waiting searches before BullMQ has no furt
   await redis.del(queueKeys.waitingByTurn);
 });
 
+test("a clock of Redis that was set back by days stops neither maintenance nor the takeover of dead workers' searches", async () => {
+  const { redis } = context;
+  // The leader died at that moment.
+  await eventually(async () => (await redis.set("maintenance", "dead", "PX", 72 * 3_600_000)) === "OK");
+  await redis.set(queueKeys.stallCheck, 1, "PX", 72 * 3_600_000);
+  await eventually(async () => (await redis.pttl(queueKeys.stallCheck)) <= protocolTimes.stallCheckIntervalMs);
+  expect(await redis.get("maintenance")).not.toBe("dead");
+});
+
 test.each(["", "a".repeat(64)])(
   "an overdue search whose hold Redis has lost is swept once, with the key '%s'",
   async (keyHash) => {
