@@ -18,7 +18,8 @@ interface CountedWindow {
  */
 export async function countRequest(redis: Redis, window: CountedWindow, name: string): Promise<number | undefined> {
   const key = window.keyPrefix + name;
-  const counting = redis.multi().incr(key).expire(key, window.windowSeconds, "NX").pttl(key);
+  // LT sets the end of a new window, and of one that would last longer than a window: then the clock of Redis was set back.
+  const counting = redis.multi().incr(key).expire(key, window.windowSeconds, "LT").pttl(key);
   const [requests, , leftMs] = await orRedisUnavailable(execPipeline(counting));
   return Number(requests) <= window.requestsMax ? undefined : Number(leftMs);
 }

@@ -21,7 +21,7 @@ test("if the program has used up its rate window, its payer signs in, reads, exp
   await events.return(undefined);
 });
 
-test("an organization has sixty page requests a minute at all APIs together; then page, CSV and stream answer 429, and the program is not affected", async () => {
+test("an organization has sixty page requests a minute at all APIs together; then page, CSV and stream answer 429, for a minute at most, and the program is not affected", async () => {
   const { organization, person: visitor } = await signedIn(service);
   const key = `pages:${organization.organizationId}`;
   for (const api of [0, 1]) {
@@ -31,14 +31,14 @@ test("an organization has sixty page requests a minute at all APIs together; the
   // With the sign-in.
   expect(await service.redis.get(key)).toBe("3");
   expect(await service.redis.ttl(key)).toBeLessThanOrEqual(60);
-  // The other page requests, in a window that outlasts a slow test.
-  await service.redis.set(key, 59, "EX", 600);
+  // The other page requests. Their window is too long, as after the clock of Redis was set back.
+  await service.redis.set(key, 59, "EX", 86_400);
   expect(await visitor.get("/billing")).toMatchObject({ status: 200 });
   for (const path of ["/billing", "/billing/searches.csv", "/billing/live"]) {
     const { status, headers, text } = await visitor.get(path);
     expect({ path, status }).toEqual({ path, status: 429 });
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(600);
+    expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(60);
     expect(headers.get("refresh")).toMatch(/^\d+$/);
     expect(text).toContain("Too many requests");
   }
@@ -51,7 +51,7 @@ test("sessions that only search share a window, and use none of the page request
   const { organizationId } = organization;
   const searcher = async () => signIn(service, await service.issue(organizationId, { scopes: ["search"] }));
   const visitors = [await searcher(), await searcher()];
-  await service.redis.set(`pages:${organizationId}:search`, 59, "EX", 600);
+  await service.redis.set(`pages:${organizationId}:search`, 59, "EX", 60);
   const statuses = [];
   for (const visitor of visitors) statuses.push((await visitor.get("/playground")).status);
   expect(statuses).toEqual([200, 429]);
@@ -61,7 +61,7 @@ test("sessions that only search share a window, and use none of the page request
 test("an organization opens at most sixty sessions a minute, from however many networks", async () => {
   const { organization, person: visitor } = await signedIn(service);
   const sessions = new Set(await service.redis.keys("session:*"));
-  await service.redis.set(`pages:${organization.organizationId}`, 60, "EX", 600);
+  await service.redis.set(`pages:${organization.organizationId}`, 60, "EX", 60);
   expect(await visitor.signIn(organization.token)).toMatchObject({ status: 429 });
   expect(new Set(await service.redis.keys("session:*"))).toEqual(sessions);
 });
