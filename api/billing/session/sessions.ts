@@ -23,6 +23,8 @@ const idBytes = 32;
 const idForm = /^[\w-]{43}$/;
 const idleTimeoutSeconds = 30 * 60;
 const lifetimeMs = 12 * 3_600_000;
+/** One that would live longer than from now by more than this was opened before the clock of Redis was set back. */
+const clockErrorMsMax = 60_000;
 
 const sessionRecord = z.object({ tokenHash: z.string().regex(/^[0-9a-f]{64}$/), endsAtMs: z.number() });
 
@@ -168,7 +170,8 @@ export class Sessions {
   #parse(idHash: string, record: string | null): Session | undefined {
     if (!record) return undefined;
     const { tokenHash, endsAtMs } = sessionRecord.parse(JSON.parse(record));
-    return this.#parts.clock.nowMs() < endsAtMs ? { idHash, tokenHash, endsAtMs } : undefined;
+    const leftMs = endsAtMs - this.#parts.clock.nowMs();
+    return 0 < leftMs && leftMs <= lifetimeMs + clockErrorMsMax ? { idHash, tokenHash, endsAtMs } : undefined;
   }
 }
 
