@@ -5,9 +5,14 @@
 --   3 the oldest acceptable answer (ms since the epoch), 4 the lease that this worker has waited for, or '',
 --   5 the organization whose search waits here, 6 how many it has open.
 -- Returns {'acquired'}, {'held', token of the holder} or {'published', answer or failure as JSON, at (ms since the epoch)}.
+-- Clocks of workers are behind or ahead by less than this.
+local aheadMsMax = 5000
 local holder, answer, at, failure, failedBy =
   unpack(redis.call('HMGET', KEYS[1], 'holder', 'answer', 'at', 'failure', 'failedBy'))
-if answer and tonumber(at) >= tonumber(ARGV[3]) then return {'published', answer, at} end
+-- The age of an answer of later than now is unknown: the clock was set back.
+if answer and tonumber(at) >= tonumber(ARGV[3]) and tonumber(at) < redis.call('TIME')[1] * 1000 + aheadMsMax then
+  return {'published', answer, at}
+end
 if holder and holder ~= ARGV[1] then
   redis.call('HSET', KEYS[1], 'awaited', '1')
   -- For the holder's next renewal. Of several organizations the one with the fewest open searches stays.

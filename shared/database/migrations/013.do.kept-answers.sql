@@ -53,9 +53,11 @@ language sql stable security definer set search_path = public, pg_temp set enabl
   from unnest(organization_ids, fingerprints, since) with ordinality as a (organization_id, fingerprint, since, place)
   cross join lateral (
     select n.* from (
-      -- An answer arrives minutes after its request at most.
+      -- An answer arrives minutes after its request at most. The age of one of
+      -- later than now is unknown: the clock of Redis was set back.
       select k.* from kept_answers k join organizations o on o.id = k.organization_id
       where k.organization_id = a.organization_id and k.fingerprint = a.fingerprint and k.fetched_at >= a.since
+        and k.fetched_at < now() + interval '5 minutes'
         and k.at >= greatest(a.since - interval '5 minutes', now() - make_interval(hours => 24 * o.kept_answer_days))
       order by k.fetched_at desc limit 10) n
     where charge_stands(n.organization_id, n.request_id)

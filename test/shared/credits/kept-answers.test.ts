@@ -125,7 +125,7 @@ test("readers beside a refund and a delivery see the answer only where the charg
   }
 });
 
-test("no organization gets the answer of another, nor one that is older than asked or than its payer wants", async () => {
+test("no organization gets the answer of another, nor one that is older than asked or than its payer wants, or of unknown age", async () => {
   const [organizationId, other] = [await keeper(), await keeper()];
   const old = await searched(organizationId, { agoMs: 3 * dayMs });
   expect(await find(other, 90 * dayMs)).toBeUndefined();
@@ -137,6 +137,9 @@ test("no organization gets the answer of another, nor one that is older than ask
   expect(await readable(organizationId)).toEqual([newer.requestId]);
   await setKeptDays(database, { actor: operator, organizationId }, 0);
   expect([await find(organizationId, 4 * dayMs), await readable(organizationId)]).toEqual([undefined, []]);
+  // As if it was kept before the clock of Redis was set back by a day.
+  await searched(other, { agoMs: -dayMs });
+  expect(await find(other)).toBeUndefined();
 });
 
 /** Clears page by page. @returns how many pages there were. */

@@ -43,6 +43,11 @@ test("an answer stays for the workers that waited for it, also while the next wo
   expect(await acquireAs("waiting", { sinceMs: 1_000, awaited: "one" })).toEqual(published(answerOf()));
 });
 
+test("an answer from before the clock of Redis was set back is not taken for a new one", async () => {
+  await publish("one", answerOf(), { atMs: Date.now() + 3_600_000 });
+  expect(await acquireAs("next", { sinceMs: Date.now() - 60_000 })).toEqual({ kind: "acquired" });
+});
+
 test("a worker whose lease was acquired without its knowledge acquires it again", async () => {
   await acquireAs("one");
   expect(await acquireAs("one")).toEqual({ kind: "acquired" });

@@ -391,7 +391,7 @@ describe("if a worker or Redis fails", () => {
     await eventually(async () => (await redis.exists(key)) === 0);
     google.otherwise = answerOf();
     for (const answer of ['{"ok":true}', "<html>"]) {
-      await redis.hset(key, { answer, at: "9999999999999" });
+      await redis.hset(key, { answer, at: String(Date.now() + 1_000) });
       expect(await worker.search()).toMatchObject({ ok: true, from: "provider" });
     }
   });
