@@ -135,9 +135,11 @@ async function search(
 ): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; callerDisconnected: boolean }> {
   const { clock, metrics, disconnectedSearches } = context;
   const startedAtMs = clock.nowMs();
-  const queueMs = Math.max(0, startedAtMs - job.enqueuedAtMs);
+  const beganAtMs = performance.now();
+  // At most all the time that it had: the clock of Redis may have been set since.
+  const queueMs = Math.min(Math.max(0, startedAtMs - job.enqueuedAtMs), job.timeoutMs);
   metrics.queueWaitSeconds.observe(queueMs / 1_000);
-  spans?.add("queue", performance.now() - queueMs, { worker: context.workerId });
+  spans?.add("queue", beganAtMs - queueMs, { worker: context.workerId });
 
   const disconnected = await disconnectedSearches.begin(job, isRepeated);
   const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
@@ -147,7 +149,7 @@ async function search(
   );
   const { calls, callsOf = null } = answer.trace;
   if (calls.length === 0) recorder?.recordNoCall({ from: answer.from, callsOf });
-  const runMs = clock.nowMs() - startedAtMs;
+  const runMs = performance.now() - beganAtMs;
   metrics.searchSeconds.observe(runMs / 1_000);
   const times = { queueMs: round(queueMs), runMs: round(runMs) };
   const trace: SearchTrace = { worker: context.workerId, ...answer.trace, from: answer.from, ...times };

@@ -1,7 +1,10 @@
 import { afterAll, expect, test } from "vitest";
+import { newId } from "../../shared/ids.ts";
+import { createQueue } from "../../shared/queue/search-queue.ts";
 import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
+import { searchJob } from "../harness/fixtures/queries.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 
@@ -47,6 +50,17 @@ test("a search whose caller disconnected is logged once, with the call that was 
   release();
   await service.until(async () => (await rowsOf(organizationId, 1))[0]?.work !== null);
   expect(await rowsOf(organizationId, 1)).toMatchObject([{ durationMs: known?.durationMs, work: { calls: [{}] } }]);
+});
+
+test("a search during which the clock of Redis was set ahead by years is logged with a duration that it had", async () => {
+  const { organizationId, tokenId } = await service.organization();
+  const queue = createQueue({ url: service.redisServer.url });
+  const requestId = newId("req");
+  await queue.add("search", searchJob({ requestId, organizationId, tokenId, enqueuedAtMs: 0 }), { jobId: requestId });
+  const [logged] = await rowsOf(organizationId, 1);
+  expect(logged).toMatchObject({ requestId });
+  expect(logged?.durationMs).toBeLessThan(60_000);
+  await queue.close();
 });
 
 test("while the log cannot be written, searches are answered and charged as ever, and their rows follow", async () => {
