@@ -201,8 +201,10 @@ const madeBefore = "$1::text is null or id < $1";
  * By a part of the name in any case, or of an id. Ids are letters and digits at random: a shorter part of one would find organizations
  * whose names have nothing of it.
  */
-const matching = `erased_at is null and position(lower($1) in lower(name)) > 0 or length($1) >= 6 and (position(lower($1) in id) > 0
-  or id in (select organization_id from tokens where position(lower($1) in tokens.id) > 0))`;
+const matching = `id in (
+  select id from organizations
+  where erased_at is null and position(lower($1) in lower(name)) > 0 or length($1) >= 6 and position(lower($1) in id) > 0
+  union select organization_id from tokens where length($1) >= 6 and position(lower($1) in id) > 0)`;
 
 /** Reads the newest organizations that meet a condition about a value. `isCut` if there are more than `limit`. */
 async function readNewest(

@@ -3,6 +3,7 @@ import { readLine } from "../harness/clients/admin.ts";
 import { backdateLedger } from "../harness/fixtures/backdate-ledger.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
+import { asOwner } from "../harness/servers/as-owner.ts";
 import { keysOf } from "../../shared/credits/redis-keys.ts";
 import { newToken } from "../../api/tokens/tokens.ts";
 
@@ -33,6 +34,19 @@ test("an organization is found by a part of its name in any case, of its id or o
   expect(await operator.run("org", "find", tokenId.slice(-5))).toEqual({ organizations: [] });
   expect(await operator.run("org", "find", "%")).toMatchObject({ organizations: [{ orgId: acme }] });
   expect(await operator.run("org", "find", "nothing like it")).toEqual({ organizations: [] });
+});
+
+test("the organization of many tokens is found among many, by a Postgres that sorts on disk", async () => {
+  const { orgId } = await operator.create("free");
+  await asOwner(service.databaseUrl, (owner) =>
+    owner.query(`
+      insert into organizations (id, name, plan_code)
+        select 'org_0' || lpad(n::text, 25, '0'), 'One of many', 'free' from generate_series(1, 20000) n;
+      insert into tokens (id, organization_id, hash, last4, scopes)
+        select 'tok_0' || lpad(n::text, 25, '0'), '${orgId}', sha256(n::text::bytea), '', '{search}' from generate_series(1, 20000) n;
+      do $$ begin execute format('alter database %I set work_mem = ''64kB''', current_database()); end $$`),
+  );
+  expect(await operator.run("org", "find", "tok_0000")).toMatchObject({ organizations: [{ orgId }] });
 });
 
 test("the list has the newest organizations first, and says how to see the next ones", async () => {
