@@ -54,6 +54,8 @@ export interface AutoTopup {
   paused: { at: Date; reason: FailureReason } | undefined;
   /** The payments of this month that did not fail. */
   monthMils: number;
+  /** The payment that Stripe has not confirmed yet. */
+  open: { at: Date; mils: number } | undefined;
   /** The newest payment, if it failed and another one is to follow. */
   lastFailure: LastFailure | undefined;
 }
@@ -80,6 +82,8 @@ const autoTopupRow = rowOf({
   pausedAt: z.date().nullable(),
   pauseReason: z.enum(failureReasons).nullable(),
   monthMils: z.number(),
+  openAt: z.date().nullable(),
+  openMils: z.number().nullable(),
   nextPaymentAt: z.date(),
   failedAt: z.date().nullable(),
   failedMils: z.number().nullable(),
@@ -92,8 +96,9 @@ export async function readAutoTopup(database: Querying, organizationId: string):
     `select a.*, (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
        where p.organization_id = a.organization_id and p.state <> 'failed'
          and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils,
-       f.asked_at as failed_at, f.mils as failed_mils, f.failure
+       u.asked_at as open_at, u.mils as open_mils, f.asked_at as failed_at, f.mils as failed_mils, f.failure
      from auto_topups a
+     left join auto_topup_payments u on u.organization_id = a.organization_id and u.state = 'open'
      left join lateral (select p.asked_at, p.mils, p.failure from auto_topup_payments p
        where p.organization_id = a.organization_id and p.failure = any($2) order by p.asked_at desc limit 1) f
        on a.failures > 0 and a.next_payment_at > now()
@@ -105,7 +110,8 @@ export async function readAutoTopup(database: Querying, organizationId: string):
 
 function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
   const { paymentMethodId, cardBrand: brand, cardLast4: last4, cardExpires: expires } = row;
-  const { thresholdMils, amountMils, ceilingMils, pausedAt, pauseReason, failedAt, failedMils, failure } = row;
+  const { thresholdMils, amountMils, ceilingMils, pausedAt, pauseReason } = row;
+  const { openAt, openMils, failedAt, failedMils, failure } = row;
   const hasCard = paymentMethodId !== null && brand !== null && last4 !== null && expires !== null;
   const hasTerms = thresholdMils !== null && amountMils !== null && ceilingMils !== null;
   const hasFailed = failedAt && failedMils !== null && failure;
@@ -117,6 +123,7 @@ function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
     isOn: row.isOn,
     paused: pausedAt && pauseReason ? { at: pausedAt, reason: pauseReason } : undefined,
     monthMils: row.monthMils,
+    open: openAt && openMils !== null ? { at: openAt, mils: openMils } : undefined,
     lastFailure: hasFailed
       ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.nextPaymentAt }
       : undefined,

@@ -225,7 +225,7 @@ function autoTopupSection(shown: Shown): Html {
   return html`<section id="auto-topup" class="setting" aria-labelledby="auto-topup-title">
 <div class="intro"><h2 id="auto-topup-title">Automatic top-up ${tag(autoTopup)}</h2>
 <p class="aside">When your balance falls below an amount that you set, we charge your card automatically.</p></div>
-<div class="settings">${state(autoTopup)}
+<div class="settings">${autoTopup?.open && openNotice(autoTopup.open)}${state(autoTopup)}
 ${
   autoTopup?.card
     ? html`${cardLine(autoTopup.card, organizationId)}
@@ -249,8 +249,13 @@ function state(autoTopup: AutoTopup | undefined): Html | false {
     return html`<div class="notice warning"><p><strong>Paused since ${momentOf(paused.at)}.</strong> ${pauseMessages[paused.reason]} Nothing is charged in the meantime.</p></div>`;
   const isFull = monthMils + terms.amountMils > terms.ceilingMils;
   return html`${lastFailure && failureNotice(lastFailure)}
-<p>When the balance falls below ${amount(terms.thresholdMils)}, we charge your card ${amount(terms.amountMils)}. Charged this month: ${amount(monthMils)} of at most ${amount(terms.ceilingMils)}.</p>
+<p>When the balance falls below ${amount(terms.thresholdMils)}, we charge your card ${amount(terms.amountMils)}. Used of the monthly limit: ${amount(monthMils)} of ${amount(terms.ceilingMils)}.</p>
 ${isFull && html`<p class="notice warning">Another ${amount(terms.amountMils)} would exceed your monthly limit. Raise the limit, or add credit yourself.</p>`}`;
+}
+
+function openNotice({ at, mils }: NonNullable<AutoTopup["open"]>): Html {
+  return html`<p class="notice">Stripe has not confirmed the payment of ${amount(mils)} on ${momentOf(at)} yet. Its credit is added once Stripe does. Until then we begin no other payment.</p>
+`;
 }
 
 function failureNotice({ at, mils, reason, retryAt }: LastFailure): Html {

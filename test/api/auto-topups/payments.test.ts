@@ -54,7 +54,7 @@ test("a search that takes the balance below the threshold leads to one payment b
 
   const page = await payer.page();
   expect(page).toMatch(/>Automatic top-up<[^]*\$10\.000/);
-  expect(page).toContain("Charged this month: $10.000 of at most $100.000.");
+  expect(page).toContain("Used of the monthly limit: $10.000 of $100.000.");
   const receipt = await payer.person.get(`/billing/receipts/${intent?.id}`);
   expect(receipt.headers.get("location")).toBe(`https://pay.stripe.com/receipts/payment/${intent?.id}?s=ap`);
   const [paid, begun] = await Promise.all(["paid", "begun"].map((outcome) => countTopups(service, outcome)));
@@ -120,7 +120,7 @@ test("Stripe's event of a payment that was credited adds nothing, however often 
   expect(await payer.topups()).toEqual([10_000]);
 });
 
-test("while the bank has not decided, the payment stays open; Stripe's event credits it, and the next look ends there", async () => {
+test("while the bank has not decided, the payment stays open and the page says so; Stripe's event credits it, and the next look ends there", async () => {
   const payer = await payerWithCard(service, stub);
   stub.cards.bank.push("processing");
   await payer.switchOn();
@@ -128,9 +128,12 @@ test("while the bank has not decided, the payment stays open; Stripe's event cre
   const intent = stub.cards.intents.find(({ customer }) => customer === payer.customer);
   if (!intent) throw new Error("no payment");
   expect(await payer.topups()).toEqual([]);
+  const unconfirmed = "Stripe has not confirmed the payment of $10.000 on";
+  expect(await payer.page()).toContain(unconfirmed);
   const event = eventOf({ ...stub.cards.settle(intent) }, "payment_intent.succeeded");
   expect(await sendEvent(service, event)).toMatchObject(acknowledged);
   expect(await payer.payments()).toMatchObject([{ state: "paid", intent: intent.id }]);
+  expect(await payer.page()).not.toContain(unconfirmed);
   await payer.endPauses();
   expect(await payer.topups()).toEqual([10_000]);
 });
