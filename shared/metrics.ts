@@ -48,6 +48,8 @@ export function openMetrics() {
   };
   // Counters begin at 0 for every known label, so that a rate includes the first increase.
   startAtZero(metrics.parserRefusals, "reason", ["malformed_http", "headers_too_large", "request_too_slow"]);
+  // Those of periodic tasks begin with their task.
+  startAtZero(metrics.backgroundErrors, "where", ["deliveries", "leases", "queue", "shares", "worker"]);
   startAtZero(metrics.admissions, "outcome", [...plainAdmissions, ...otherAdmissions]);
   startAtZero(metrics.deliveries, "outcome", ["delivered", "caller_disconnected", "too_late"]);
   startAtZero(metrics.reversals, "reason", reversalReasons);

@@ -58,6 +58,7 @@ export function runPeriodically(options: {
   shutdown: Shutdown;
 }): void {
   const { name, pauseMs, measured = [] } = options;
+  options.metrics.backgroundErrors.inc({ where: name }, 0);
   const warn = throttledWarning(options.log, `background task failed: ${name}`);
   const runOnce = async () => {
     try {

@@ -49,6 +49,9 @@ test("before the first search every counter is 0 for every outcome, so that a ra
     expect(exposition.value('reversed_mils_total{reason="undelivered"}')).toBe(0);
     expect(exposition.value("holds_swept_total")).toBe(0);
     expect(exposition.value("settlement_retries_total")).toBe(0);
+    const errors = exposition.all("background_errors_total");
+    expect(errors).toMatchObject({ '{where="queue"}': 0, '{where="watchdog"}': 0 });
+    expect(new Set(Object.values(errors))).toEqual(new Set([0]));
   }
 });
 
