@@ -6,6 +6,7 @@ import type { Context } from "../../shared/process/context.ts";
 import { creditRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
+import { readGrantMils } from "../ledger/ledger-pages.ts";
 import { isErased, publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { storeBalance } from "../../shared/credits/stored-balances.ts";
 
@@ -78,7 +79,7 @@ export const crediting =
  * the plan that it changes if an operator credited it.
  */
 async function creditPayment(
-  { database }: Pick<Context, "database">,
+  { database, log }: Pick<Context, "database" | "log">,
   { record, ...paid }: PaidPayment,
   { actor, requestId }: Bringer,
 ): Promise<PaymentOutcome> {
@@ -104,7 +105,18 @@ async function creditPayment(
   const topup = await credited.catch(grantRefusalOrThrow);
   if (typeof topup === "string") return { outcome: "unusable", grantId, reason: topup };
   if (!topup) return { outcome: "unknown_organization", grantId };
+  if (!topup.fresh) await warnOfAnotherAmount({ database, log }, paid);
   return { outcome: topup.fresh ? "credited" : "repeated", organizationId, grantId, mils, topup };
+}
+
+/** The first grant under an id counts. An operator who made it by hand may have mistaken the amount. */
+async function warnOfAnotherAmount(
+  { database, log }: Pick<Context, "database" | "log">,
+  { organizationId, grantId, mils }: PaidPayment,
+): Promise<void> {
+  const creditedMils = await readGrantMils(database, "grant", grantId);
+  if (creditedMils === mils) return;
+  log.warn({ organizationId, grantId, mils, creditedMils }, "a payment was credited before with another amount");
 }
 
 /** The ledger's reason for refusing a grant. It belongs to this payment alone, so the others go on. Throws other errors. */

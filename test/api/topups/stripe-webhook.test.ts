@@ -96,7 +96,7 @@ test("repeated and later top-ups and operator grants do not change the plan", as
   expect(await planOf(given.organizationId)).toBe("payg");
 });
 
-test("a session that an operator credited by its id is not credited again, but counts as the first top-up", async () => {
+test("a session that an operator credited by its id is not credited again, but counts as the first top-up; the log has another amount", async () => {
   const { organizationId } = await service.organization({ plan: "free", creditMils: 0 });
   const session = stub.paid(organizationId, 1_000);
   const operator = new Operator(service);
@@ -104,6 +104,11 @@ test("a session that an operator credited by its id is not credited again, but c
   expect(await count(() => send(eventOf(session)))).toEqual({ repeated: 1 });
   expect(await service.ledgerOf(organizationId)).toHaveLength(1);
   expect(await planOf(organizationId)).toBe("payg");
+  const slip = stub.paid(organizationId, 1_000);
+  await operator.run("credit", "grant", organizationId, "1000", "--id", slip.id);
+  await send(eventOf(slip));
+  const warning = await service.apis[0]?.line("a payment was credited before with another amount");
+  expect(warning).toMatchObject({ organizationId, grantId: slip.id, mils: 10_000, creditedMils: 1_000 });
   const before = { balanceMils: 10_000, plan: "free" };
   expect(await operator.run("audit", "list", "--org", organizationId, "--action", "credit.topped_up")).toMatchObject({
     entries: [{ actorKind: "stripe", subject: session.id, before, after: { ...before, plan: "payg" } }],
