@@ -85,10 +85,11 @@ async function creditPayment(
 ): Promise<PaymentOutcome> {
   const { organizationId, grantId, mils } = paid;
   const credited = inTransaction(database, async (transaction) => {
-    // The operator has to pay it back at Stripe.
-    if (await isErased(transaction, organizationId)) return undefined;
+    const isGone = await isErased(transaction, organizationId);
+    // The operator has to pay it back at Stripe, unless it was credited before.
+    if (isGone && (await readGrantMils(transaction, "grant", grantId)) === undefined) return undefined;
     const topup = await topUp(transaction, paid);
-    if (topup) await record?.(transaction);
+    if (topup && !isGone) await record?.(transaction);
     if (!topup?.fresh && !topup?.planChanged) return topup;
     const { fresh, balance, planChanged } = topup;
     await recordAudit(transaction, {

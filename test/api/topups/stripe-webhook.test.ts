@@ -1,8 +1,16 @@
 import { expect, test } from "vitest";
+import { newId } from "../../../shared/ids.ts";
+import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf } from "../../harness/stubs/stripe-stub.ts";
-import { acknowledged, countOutcomes, type EventDelivery, sendEvent } from "../../harness/clients/topups.ts";
+import {
+  acknowledged,
+  countOutcomes,
+  type EventDelivery,
+  notCredited,
+  sendEvent,
+} from "../../harness/clients/topups.ts";
 
 const { stub, service } = await startStripeService({ apis: 2 });
 
@@ -113,6 +121,23 @@ test("a session that an operator credited by its id is not credited again, but c
   expect(await operator.run("audit", "list", "--org", organizationId, "--action", "credit.topped_up")).toMatchObject({
     entries: [{ actorKind: "stripe", subject: session.id, before, after: { ...before, plan: "payg" } }],
   });
+});
+
+test("after an erasure, the event of a payment that was credited before is a repeat, and a new payment is not credited", async () => {
+  const { organizationId } = await service.organization({ creditMils: 0 });
+  const metadata = { serpmill_organization: organizationId, serpmill_auto_topup: newId("pay") };
+  const events = [
+    eventOf(stub.paid(organizationId, 1_000)),
+    eventOf(stub.cards.keepPaid(1_000, metadata), "payment_intent.succeeded"),
+  ];
+  const deliver = async () => {
+    for (const event of events) expect(await send(event)).toMatchObject(acknowledged);
+  };
+  expect(await count(deliver)).toEqual({ credited: 2, mils: 20_000 });
+  await new Operator(service).run("org", "erase", organizationId, "--yes");
+  expect(await count(deliver)).toEqual({ repeated: 2 });
+  expect(await paymentsOf(service, organizationId)).toEqual([]);
+  expect(await send(eventOf(stub.paid(organizationId, 1_000)))).toMatchObject(notCredited);
 });
 
 test("the amount that was paid is credited, whatever the session's metadata says", async () => {
