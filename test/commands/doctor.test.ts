@@ -28,8 +28,8 @@ const [service, idle] = await Promise.all([Service.start({ apis: 0 }), Service.s
 afterAll(() => Promise.all([service.stop(), idle.stop()]));
 
 /** @returns what is not ok, the parts that were examined, and the exit code. */
-async function examine(settings: Record<string, string> = {}) {
-  const { exitCode, stdout, stderr } = await new Operator(service, settings).try("doctor");
+async function examine(settings: Record<string, string> = {}, of = service) {
+  const { exitCode, stdout, stderr } = await new Operator(of, settings).try("doctor");
   expect(stderr).toBe("");
   const { ok, findings } = report.parse(JSON.parse(stdout));
   expect(ok).toBe(exitCode === 0);
@@ -89,12 +89,16 @@ test("a Postgres that refuses writes is an error, though it answers", async () =
   expect(wrong).toContainEqual(expect.objectContaining({ part: "postgres", state: "error", found }));
 });
 
-test("a Redis that evicts keys is an error", async () => {
-  await service.redis.config("SET", "maxmemory-policy", "allkeys-lru");
+const noReplica = "refuses writes: NOREPLICAS Not enough good replicas to write.";
+test.each([
+  ["evicts keys", "maxmemory-policy", "allkeys-lru", "noeviction", "evicts keys (allkeys-lru)"],
+  ["refuses writes, though it answers,", "min-replicas-to-write", "1", "0", noReplica],
+])("a Redis that %s is an error with its reason", async (_title, setting, bad, usual, found) => {
+  await service.redis.config("SET", setting, bad);
   const { exitCode, wrong } = await examine();
-  await service.redis.config("SET", "maxmemory-policy", "noeviction");
+  await service.redis.config("SET", setting, usual);
   expect(exitCode).toBe(1);
-  expect(wrong).toContainEqual(expect.objectContaining({ state: "error", found: "evicts keys (allkeys-lru)" }));
+  expect(wrong).toContainEqual(expect.objectContaining({ part: "redis", state: "error", found }));
 });
 
 test("a Redis that is almost full is a warning", async () => {
@@ -104,15 +108,6 @@ test("a Redis that is almost full is a warning", async () => {
   await service.redis.config("SET", "maxmemory", "0");
   expect(exitCode).toBe(0);
   expect(wrong).toContainEqual(expect.objectContaining({ advice: expect.stringContaining("Raise maxmemory") }));
-});
-
-test("a Redis that refuses writes is an error with its reason, though it answers", async () => {
-  await service.redis.config("SET", "min-replicas-to-write", "1");
-  const { exitCode, wrong } = await examine();
-  await service.redis.config("SET", "min-replicas-to-write", "0");
-  expect(exitCode).toBe(1);
-  const found = "refuses writes: NOREPLICAS Not enough good replicas to write.";
-  expect(wrong).toContainEqual(expect.objectContaining({ part: "redis", state: "error", found }));
 });
 
 test("a Redis that could not rewrite its append-only file is a warning, because the file grows", async () => {
@@ -150,17 +145,10 @@ test("a Redis that could not write its last snapshot is a warning, because it ma
   expect(wrong).toContainEqual(expect.objectContaining({ part: "redis", advice: expect.stringContaining('save ""') }));
 });
 
-/** What is wrong in a database without workers. */
-async function examineIdle() {
-  const { exitCode, stdout } = await new Operator(idle).try("doctor");
-  expect(exitCode).toBe(1);
-  return report.parse(JSON.parse(stdout)).findings;
-}
-
 test("without a worker searches cannot be served", async () => {
-  expect(await examineIdle()).toContainEqual(
-    expect.objectContaining({ part: "workers", state: "error", found: "no heartbeat" }),
-  );
+  const { exitCode, wrong } = await examine({}, idle);
+  expect(exitCode).toBe(1);
+  expect(wrong).toContainEqual(expect.objectContaining({ part: "workers", state: "error", found: "no heartbeat" }));
 });
 
 // Each leaves its damage to those behind it.
@@ -172,7 +160,8 @@ test.each([
   await asOwner(idle.databaseUrl, (client) => client.query(statement));
   const advice = expect.stringContaining("npm run migrate");
   const docs = expect.stringMatching(/^docs\/operating\//);
-  expect(await examineIdle()).toContainEqual({ part: "postgres", state: "error", found, advice, docs });
+  const { wrong } = await examine({}, idle);
+  expect(wrong).toContainEqual({ part: "postgres", state: "error", found, advice, docs });
 });
 
 test("a provider that refuses our account is a warning beside another that works, and an error alone", async () => {

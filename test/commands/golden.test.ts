@@ -35,7 +35,8 @@ const operator = new Operator(service, { ...settings, OPERATOR_NAME: "ada", RAW_
 Object.assign(named, await operator.create("free"));
 const call = { provider: "serper", page: 1, at: "2026-11-22T00:00:00Z", ms: 1, outcome: "success", status: 200 };
 await appendEntry(service.redis, named.rawId, { call: { ...call, body: "{}", bodyCharacters: 2 } }, 600_000);
-named.searchId = await service.logged(await service.search(named.token, { keyword: "garden pump" }));
+const searched = { keyword: "garden pump", location: "Munich, Germany", device: "mobile", depth: 1, format: "compact" };
+named.searchId = await service.logged(await service.search(named.token, searched, { key: "a" }));
 await service.rest();
 named.eventId = await deliveredEvent(service.database, named.orgId);
 named.gapId = newId("gap");

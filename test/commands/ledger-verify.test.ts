@@ -15,16 +15,12 @@ import { type Organization, Service } from "../harness/processes/service.ts";
 const service = await Service.start({ end: afterAll });
 const operator = new Operator(service);
 
-interface Damage {
-  rule: string;
-  title: string;
-  /** Run as the owner, with `$1` the organization and `$2` its search. */
-  statements: string[];
-  /** Otherwise the violation names the request. */
-  subject?: "organization";
-  /** Under an Idempotency-Key, the search that is paid for belongs to the key. */
-  keyed?: true;
-}
+/**
+ * The statements run as the owner, with `$1` the organization and `$2` its search. The violation names the search, or the
+ * organization. Under an Idempotency-Key, the search that is paid for belongs to the key.
+ */
+type Damage = [rule: string, title: string, statements: string[], options?: { subject?: "organization"; keyed?: true }];
+const ofOrganization = { subject: "organization" } as const;
 
 const sums = "a balance is the sum of its organization's ledger entries";
 const gapless = "versions run from 1 without a gap";
@@ -45,6 +41,10 @@ const copies = "a balance in Redis equals Postgres' balance of that version";
 const balance = "update organizations set balance_mils = balance_mils";
 const entry = "insert into ledger_entries (organization_id, request_id, version, kind, amount_mils, balance_after_mils";
 
+const ofSearch = "where organization_id = $1 and request_id = $2";
+const lowered = `${balance} - 5, version = 3 where id = $1 and $2 <> ''`;
+const counted = "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)";
+
 /** The search is given back so much, and the balance follows. */
 const givenBack = (mils = 5) => [
   `${entry}, reason) values ($1, $2, 3, 'reversal', ${mils}, ${95 + mils}, 'undelivered')`,
@@ -52,100 +52,65 @@ const givenBack = (mils = 5) => [
 ];
 
 const damages: Damage[] = [
-  {
-    rule: sums,
-    title: "a balance that was changed by hand",
-    statements: [`${balance} + 1 where id = $1 and $2 <> ''`],
-    subject: "organization",
-  },
-  {
-    rule: gapless,
-    title: "an entry that was removed",
-    statements: ["delete from ledger_entries where organization_id = $1 and request_id = $2"],
-    subject: "organization",
-  },
-  {
-    rule: running,
-    title: "an entry whose balance does not follow from the one before",
-    statements: [
-      "update ledger_entries set balance_after_mils = balance_after_mils + 1 where organization_id = $1 and request_id = $2",
-    ],
-    subject: "organization",
-  },
-  {
-    rule: once,
-    title: "a search that was charged twice",
-    statements: [
-      `${entry}) values ($1, $2, 3, 'charge', -5, 90)`,
-      `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
-    ],
-  },
-  {
-    rule: keyPaid,
-    title: "a charge under a key that was given back all the same",
-    statements: givenBack(),
-    keyed: true,
-  },
-  { rule: reversals, title: "a reversal of more than was charged", statements: givenBack(50) },
-  {
-    rule: late,
-    title: "a reversal that is said to be of another day",
-    statements: [
+  [sums, "a balance that was changed by hand", [`${balance} + 1 where id = $1 and $2 <> ''`], ofOrganization],
+  [gapless, "an entry that was removed", [`delete from ledger_entries ${ofSearch}`], ofOrganization],
+  [
+    running,
+    "an entry whose balance does not follow from the one before",
+    [`update ledger_entries set balance_after_mils = balance_after_mils + 1 ${ofSearch}`],
+    ofOrganization,
+  ],
+  [once, "a search that was charged twice", [`${entry}) values ($1, $2, 3, 'charge', -5, 90)`, lowered]],
+  [keyPaid, "a charge under a key that was given back all the same", givenBack(), { keyed: true }],
+  [reversals, "a reversal of more than was charged", givenBack(50)],
+  [
+    late,
+    "a reversal that is said to be of another day",
+    [
       ...givenBack(),
       "insert into late_reversals (organization_id, version, charge_version, mils) select $1, 3, 2, 5 where $2 <> ''",
     ],
-  },
-  {
-    rule: late,
-    title: "a reversal after midnight of a charge just before it, without a record of that",
-    statements: [
+  ],
+  [
+    late,
+    "a reversal after midnight of a charge just before it, without a record of that",
+    [
       "update ledger_entries set created_at = date_trunc('day', now(), 'UTC') - interval '1 ms' where organization_id = $1 and $2 <> ''",
       ...givenBack(),
     ],
-  },
-  {
-    rule: decidedOnce,
-    title: "a charge of a search that was refunded",
-    statements: [
-      "insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'swept')",
-      "insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)",
-    ],
-  },
-  {
-    rule: refundsCounted,
-    title: "a search that is counted as not charged, without a refund",
-    statements: ["insert into refund_counts values ($1, date_trunc('hour', now(), 'UTC'), '', 'swept', 1, $2)"],
-    subject: "organization",
-  },
-  {
-    rule: lowering,
-    title: "a grant that takes mils",
-    statements: [
-      `${entry}, grant_id) values ($1, null, 3, 'grant', -5, 90, $2)`,
-      `${balance} - 5, version = 3 where id = $1 and $2 <> ''`,
-    ],
-    subject: "organization",
-  },
-  {
-    rule: unconfirmed,
-    title: "a charge that is neither confirmed nor reversed after eleven minutes",
-    statements: [
+  ],
+  [
+    decidedOnce,
+    "a charge of a search that was refunded",
+    ["insert into refunds (organization_id, request_id, version, reason) values ($1, $2, 2, 'swept')", counted],
+  ],
+  [refundsCounted, "a search that is counted as not charged, without a refund", [counted], ofOrganization],
+  [
+    lowering,
+    "a grant that takes mils",
+    [`${entry}, grant_id) values ($1, null, 3, 'grant', -5, 90, $2)`, lowered],
+    ofOrganization,
+  ],
+  [
+    unconfirmed,
+    "a charge that is neither confirmed nor reversed after eleven minutes",
+    [
       "insert into undelivered (organization_id, request_id, charged_at) values ($1, $2, now() - interval '11 minutes')",
     ],
-  },
-  {
-    rule: unconfirmed,
-    title: "a right to give back what was given back before",
-    statements: [...givenBack(), "insert into undelivered (organization_id, request_id) values ($1, $2)"],
-  },
-  {
-    rule: keyPaid,
-    title: "a key that is said to have paid, without a charge",
-    statements: [
+  ],
+  [
+    unconfirmed,
+    "a right to give back what was given back before",
+    [...givenBack(), "insert into undelivered (organization_id, request_id) values ($1, $2)"],
+  ],
+  [
+    keyPaid,
+    "a key that is said to have paid, without a charge",
+    [
       `insert into answers (slot, organization_id, key_hash, fingerprint, request_id, body, expires_at)
        values (answer_slot(now()), $1, 'hash', 'fingerprint', $2 || '0', '', now() + interval '1 hour')`,
     ],
-  },
+  ],
 ];
 
 const brokenVerdict = z.strictObject({
@@ -216,7 +181,9 @@ test("a miscounted hour of refunds is found, however many there are before it an
 test("each broken rule is reported with its subject, and no other organization or request is", async () => {
   await service.organization();
   const planted: { rule: string; subject: string; title: string }[] = [];
-  const searched = await searchedOnce(damages);
+  const searched = await searchedOnce(
+    damages.map(([rule, title, statements, options]) => ({ rule, title, statements, ...options })),
+  );
   const copied = await searchedOnce([
     { title: "a copy in Redis of another balance", copy: { balance: 96, version: 2 } },
     { title: "a copy in Redis from the future", copy: { balance: 95, version: 3 } },

@@ -32,32 +32,6 @@ async function storedNames(): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test("refresh stores the list of each provider that publishes one, and says on stderr how far it is", async () => {
-  const { exitCode, stdout, stderr } = await locations(["refresh"]);
-  expect({ exitCode, result: readLine(stdout) }).toEqual({
-    exitCode: 0,
-    result: { lists: [listOf("dataforseo"), listOf("serpapi")], failed: [] },
-  });
-  expect(stderr.split("\n").slice(0, 3)).toEqual([
-    "dataforseo: fetching its list",
-    `dataforseo: read ${wholeList().length} rows, ${listed} of them cities and regions`,
-    `dataforseo: stored ${listed} of ${listed}`,
-  ]);
-});
-
-test("list shows the stored lists with their dates, and remove ends the use of one", async () => {
-  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [] });
-  await locations(["refresh"]);
-  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [listOf("dataforseo"), listOf("serpapi")] });
-  expect(readLine((await locations(["remove", "serpapi"])).stdout)).toEqual({ provider: "serpapi", removed: true });
-  expect(readLine((await locations(["list"])).stdout)).toEqual({ lists: [listOf("dataforseo")] });
-  expect(await locations(["remove", "serpapi"])).toEqual({
-    exitCode: 1,
-    stdout: "",
-    stderr: 'There is no stored list of "serpapi".\n',
-  });
-});
-
 test("a refresh replaces the whole list: places that the provider has dropped are gone", async () => {
   await locations(["refresh"], "dataforseo");
   expect(await storedNames()).toContain("Tokyo,Japan");

@@ -12,36 +12,6 @@ import { chargeOf } from "../harness/fixtures/charge-of.ts";
 const service = await usualService();
 const operator = new Operator(service);
 
-test("search show has the query, the token, the outcome, the ledger entries and what each call cost", async () => {
-  const { organizationId: orgId, token, tokenId } = await service.organization();
-  const body = { keyword: "garden pump", location: "Munich, Germany", language: "de", device: "mobile", depth: 20 };
-  const answer = await service.search(token, body, { key: "a" });
-  const requestId = await service.logged(answer);
-  const canonical = { ...body, location: "Munich,Germany", language: "German" };
-  const asked = { ...canonical, targetDomain: null, types: null, format: "full" };
-  const call = { provider: "sandbox", outcome: "ok", ms: expect.any(Number), costMicroUsd: 0 };
-  expect(await operator.run("search", "show", requestId)).toEqual({
-    requestId,
-    orgId,
-    outcome: "charged",
-    reason: null,
-    chargedMils: 5,
-    arrivedAt: expect.stringMatching(/Z$/),
-    durationMs: expect.any(Number),
-    ...asked,
-    tokenId,
-    tokenName: null,
-    hasKey: true,
-    answerFrom: "provider",
-    provider: "sandbox",
-    costMicroUsd: expect.any(Number),
-    entries: [
-      { version: 2, at: expect.any(String), kind: "charge", amountMils: -5, balanceAfterMils: 995, reason: null },
-    ],
-    calls: [call, call],
-  });
-});
-
 test("a search that the log does not have is shown as it was decided, and one that was not decided is refused", async () => {
   const { organizationId } = await service.organization();
   const requestId = await refund(organizationId, "swept");
