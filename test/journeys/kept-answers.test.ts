@@ -7,7 +7,6 @@ import { publishIdentityChange } from "../../shared/organizations/organizations.
 import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
 import { summed } from "../harness/assertions/metrics.ts";
-import { Agent } from "../harness/clients/agent.ts";
 import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
@@ -207,13 +206,4 @@ test("a second run that meets a kept answer follows the charge of the first one,
   expect(JSON.parse(fields[3] ?? "")).toEqual(first.body);
   await queue.close();
   expect((await service.ledgerOf(organizationId)).map(({ mils }) => mils)).toEqual([100, -5]);
-});
-
-test("an agent chooses the age as a caller does", async () => {
-  const { token } = await keeper();
-  const agent = await Agent.connect(service, token);
-  const body = { keyword: "agent", maxAgeSeconds: 60 };
-  await isReadable(await service.search(token, body));
-  expect(await agent.call("serp.search", body)).toMatchObject({ body: { creditsCharged: 2 } });
-  await agent.close();
 });

@@ -61,31 +61,6 @@ afterAll(async () => {
   upgrade.remove();
 });
 
-const pairs: { api: Release; worker: Release }[] = [
-  { api: "last", worker: "last" },
-  { api: "last", worker: "this" },
-  { api: "this", worker: "last" },
-];
-
-// Before the first release all pairs are the same.
-test.each(upgrade.isReleased ? pairs : pairs.slice(0, 1))(
-  "an API of the $api release and a worker of the $worker release settle each search once on the new schema",
-  async (of) => {
-    const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
-    await migrateToThisRelease(servers.database);
-    const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
-    try {
-      await service.startWorker({}, checkoutOf(of.worker));
-      const api = await service.startApi({}, checkoutOf(of.api));
-      await service.until(() => seesWorkers(api));
-      await searchThrough(service);
-      expect(await faultsOf(service)).toEqual([]);
-    } finally {
-      await service.stop();
-    }
-  },
-);
-
 test("an upgrade and a rollback under load, in the documented order, fail no search and charge each once", async () => {
   const servers = { database: await databaseOfLastRelease(), redis: await freshRedis() };
   const service = await Service.start({ apis: 0, workers: 0, environment: stub.settings, servers });
