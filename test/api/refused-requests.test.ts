@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { unavailable } from "../../api/errors.ts";
 import { CallerError } from "../../shared/errors.ts";
 import { currentMessage } from "../harness/clients/agent.ts";
@@ -41,40 +41,31 @@ type Api = Awaited<ReturnType<typeof start>>;
 const invalid = { keyword: "" };
 const tool = (name: string, given: object) => currentMessage("tools/call", { name, arguments: given });
 
-const counted: { title: string; given?: Partial<Given>; send: (api: Api) => Promise<Response> }[] = [
-  { title: "that are invalid", send: (api) => api.search(invalid) },
-  { title: "for an engine that does not exist", send: (api) => api.search({ keyword: "a", engine: "bing" }) },
-  { title: "without credit", given: { error: new CallerError("out_of_credits") }, send: (api) => api.search() },
-  {
-    title: "beyond the rate window",
-    given: {
-      error: new CallerError("rate_limited", { reason: "window", retryAfterMs: 1, limit: 2, windowSeconds: 60 }),
-    },
-    send: (api) => api.search(),
-  },
-  {
-    title: "of an organization beyond its share of a queue that is too long",
-    given: { error: unavailable("queue_too_long") },
-    send: (api) => api.search(),
-  },
-  {
-    title: "that are replayed",
-    given: { replayed: true },
-    send: (api) => api.search({ keyword: "a" }, { "idempotency-key": "1" }),
-  },
-  { title: "for invalid tool calls", send: (api) => api.mcp(tool("serp.search", invalid)) },
-  { title: "without the scope of the operation", given: { scopes: ["usage"] }, send: (api) => api.search() },
-  {
-    title: "without the scope of the tool",
-    given: { scopes: ["usage"] },
-    send: (api) => api.mcp(tool("serp.search", { keyword: "a" })),
-  },
-  { title: "for an unknown tool", send: (api) => api.mcp(tool("none", {})) },
-  { title: "over MCP that call no tool", send: (api) => api.mcp(currentMessage("tools/list")) },
+const beyondWindow = { reason: "window", retryAfterMs: 1, limit: 2, windowSeconds: 60 };
+type Kind = [title: string, send: (api: Api) => Promise<Response>, given?: Partial<Given>];
+const failing = (...error: ConstructorParameters<typeof CallerError>) => ({ error: new CallerError(...error) });
+
+const counted: Kind[] = [
+  ["that are invalid", (api) => api.search(invalid)],
+  ["for an engine that does not exist", (api) => api.search({ keyword: "a", engine: "bing" })],
+  ["without credit", (api) => api.search(), failing("out_of_credits")],
+  ["beyond the rate window", (api) => api.search(), failing("rate_limited", beyondWindow)],
+  [
+    "of an organization beyond its share of a long queue",
+    (api) => api.search(),
+    { error: unavailable("queue_too_long") },
+  ],
+  ["that are replayed", (api) => api.search({ keyword: "a" }, { "idempotency-key": "1" }), { replayed: true }],
+  ["for invalid tool calls", (api) => api.mcp(tool("serp.search", invalid))],
+  ["without the scope of the operation", (api) => api.search(), { scopes: ["usage"] }],
+  ["without the scope of the tool", (api) => api.mcp(tool("serp.search", { keyword: "a" })), { scopes: ["usage"] }],
+  ["for an unknown tool", (api) => api.mcp(tool("none", {}))],
+  ["over MCP that call no tool", (api) => api.mcp(currentMessage("tools/list"))],
 ];
 
-describe.each(counted)("requests $title", ({ given = {}, send }) => {
-  test("are refused without further work beyond ten times the plan's window, all operations with them", async () => {
+test.each(counted)(
+  "requests %s are refused without further work beyond ten times the plan's window, all operations with them",
+  async (_, send, given = {}) => {
     const api = await start(given);
     for (let sent = 0; sent < limit; sent += 1) await (await send(api)).text();
     for (const refused of [
@@ -91,8 +82,8 @@ describe.each(counted)("requests $title", ({ given = {}, send }) => {
       expect(await refused.json()).toMatchObject({ error: refused.url.endsWith("/mcp") ? { data: error } : error });
     }
     expect((await api.usage("another organization")).status).toBe(200);
-  });
-});
+  },
+);
 
 test("a request whose body comes late counts once, like any other", async () => {
   const api = await start({});
@@ -133,19 +124,17 @@ test.each([
   expect(sent).toBeLessThan(limit / 2);
 });
 
-const uncounted: typeof counted = [
-  { title: "that are answered", send: (api) => api.search() },
-  { title: "for usage", send: (api) => api.usage() },
-  { title: "for tool calls that are answered", send: (api) => api.mcp(tool("serp.search", { keyword: "a" })) },
-  ...[
-    unavailable("redis_unreachable"),
-    new CallerError("engine_error", { reason: "provider_unavailable" }),
-    new CallerError("engine_timeout", { timeoutMs: 1 }),
-    new CallerError("internal_error"),
-  ].map((error) => ({ title: `that fail with ${error.code}`, given: { error }, send: (api: Api) => api.search() })),
+const uncounted: Kind[] = [
+  ["that are answered", (api) => api.search()],
+  ["for usage", (api) => api.usage()],
+  ["for tool calls that are answered", (api) => api.mcp(tool("serp.search", { keyword: "a" }))],
+  ["that fail with unavailable", (api) => api.search(), { error: unavailable("redis_unreachable") }],
+  ["that fail with engine_error", (api) => api.search(), failing("engine_error", { reason: "provider_unavailable" })],
+  ["that fail with engine_timeout", (api) => api.search(), failing("engine_timeout", { timeoutMs: 1 })],
+  ["that fail with internal_error", (api) => api.search(), failing("internal_error")],
 ];
 
-test.each(uncounted)("requests $title are not counted", async ({ given = {}, send }) => {
+test.each(uncounted)("requests %s are not counted", async (_, send, given = {}) => {
   const api = await start(given);
   for (let sent = 0; sent < limit + 5; sent += 1) await (await send(api)).text();
   expect((await api.usage()).status).toBe(200);

@@ -9,71 +9,35 @@ export const ruleset = {
   ],
 };
 
-interface Exception {
-  rule: string;
-  /** The path in the document: its keys, joined by slashes. */
-  where: RegExp;
-  because: string;
-}
-
 const responseSchemas = /^components\/(responses|schemas\/(?!SearchRequest|IdempotencyKey))|^paths\/.*\/responses\//;
 
-export const exceptions: Exception[] = [
-  {
-    rule: "owasp:api4:2023-string-limit",
-    where: responseSchemas,
-    because: "the rule limits what a server accepts; the API cannot promise how long an engine's texts are",
-  },
-  {
-    rule: "owasp:api4:2023-string-limit",
-    where:
-      /SearchRequest\/properties\/(engine|language|targetDomain)$|requestBody\/.*\/(engine|language|targetDomain)$/,
-    because: "the body's 16 KiB bound them; the error for a longer one names its value, not its length",
-  },
-  {
-    rule: "owasp:api4:2023-string-restricted",
-    where: responseSchemas,
-    because: "the texts come from people and engines",
-  },
-  {
-    rule: "owasp:api4:2023-array-limit",
-    where: responseSchemas,
-    because: "a page has as many elements as the engine gives it; only organic results are bounded, by depth",
-  },
-  {
-    rule: "owasp:api4:2023-rate-limit",
-    where: /\/responses\/40[012]\//,
-    because: "the rate window is checked last, so earlier refusals do not have its state",
-  },
-  {
-    rule: "owasp:api8:2023-define-cors-origin",
-    where: /\/responses\/|^components\/headers$/,
-    because: "tokens belong on servers, so pages of other origins get no access",
-  },
-  {
-    rule: "owasp:api8:2023-define-error-responses-500",
-    where: /^paths\/\/v1\/usage\/get\/responses$/,
-    because: "a defect is answered as 503: usage has three errors",
-  },
-  {
-    rule: "owasp:api8:2023-define-error-validation",
-    where: /^paths\/\/v1\/usage\/get\/responses$/,
-    because: "usage takes no input that could be invalid",
-  },
-  {
-    rule: "owasp:api9:2023-inventory-access",
-    where: /^servers\/0$/,
-    because: "the extension would repeat the security scheme",
-  },
-  {
-    rule: "owasp:api9:2023-inventory-environment",
-    where: /^servers\/0\/description$/,
-    because: "each service describes only itself, and does not know which environment of its operator it is",
-  },
-  { rule: "contact-properties", where: /^info\/contact$/, because: "the operator is not known here" },
-  {
-    rule: "license-url",
-    where: /^info\/license$/,
-    because: "OpenAPI 3.1 allows either an identifier or a URL, and the document has the identifier",
-  },
+/** Each by its rule, and the path in the document: its keys, joined by slashes. */
+export const exceptions: [rule: string, where: RegExp][] = [
+  // The rule limits what a server accepts; the API cannot promise how long an engine's texts are.
+  ["owasp:api4:2023-string-limit", responseSchemas],
+  // The body's 16 KiB bound them; the error for a longer one names its value, not its length.
+  [
+    "owasp:api4:2023-string-limit",
+    /SearchRequest\/properties\/(engine|language|targetDomain)$|requestBody\/.*\/(engine|language|targetDomain)$/,
+  ],
+  // The texts come from people and engines.
+  ["owasp:api4:2023-string-restricted", responseSchemas],
+  // A page has as many elements as the engine gives it; only organic results are bounded, by depth.
+  ["owasp:api4:2023-array-limit", responseSchemas],
+  // The rate window is checked last, so earlier refusals do not have its state.
+  ["owasp:api4:2023-rate-limit", /\/responses\/40[012]\//],
+  // Tokens belong on servers, so pages of other origins get no access.
+  ["owasp:api8:2023-define-cors-origin", /\/responses\/|^components\/headers$/],
+  // A defect is answered as 503: usage has three errors.
+  ["owasp:api8:2023-define-error-responses-500", /^paths\/\/v1\/usage\/get\/responses$/],
+  // Usage takes no input that could be invalid.
+  ["owasp:api8:2023-define-error-validation", /^paths\/\/v1\/usage\/get\/responses$/],
+  // The extension would repeat the security scheme.
+  ["owasp:api9:2023-inventory-access", /^servers\/0$/],
+  // Each service describes only itself, and does not know which environment of its operator it is.
+  ["owasp:api9:2023-inventory-environment", /^servers\/0\/description$/],
+  // The operator is not known here.
+  ["contact-properties", /^info\/contact$/],
+  // OpenAPI 3.1 allows either an identifier or a URL, and the document has the identifier.
+  ["license-url", /^info\/license$/],
 ];

@@ -33,23 +33,11 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** What goes wrong, and the message that then tells a person. */
 const failures = [
-  { failure: "no credit", q: "tea", code: "out_of_credits", status: 402, message: "it costs 5 mils, 1 are available" },
-  { failure: "a spent limit", q: "tea", code: "out_of_credits", status: 402, message: "The token's spending limit" },
-  { failure: "a wrong token", q: "tea", code: "unauthenticated", status: 401, message: "Tokens may expire" },
-  {
-    failure: "a full rate window",
-    q: "tea",
-    code: "rate_limited",
-    status: 429,
-    message: "The rate window of 1 requests",
-  },
-  {
-    failure: "a failing provider",
-    q: "sandbox:error",
-    code: "engine_error",
-    status: 502,
-    message: "Nothing was charged",
-  },
+  ["no credit", "tea", { code: "out_of_credits", status: 402, message: "it costs 5 mils, 1 are available" }],
+  ["a spent limit", "tea", { code: "out_of_credits", status: 402, message: "The token's spending limit" }],
+  ["a wrong token", "tea", { code: "unauthenticated", status: 401, message: "Tokens may expire" }],
+  ["a full rate window", "tea", { code: "rate_limited", status: 429, message: "The rate window of 1 requests" }],
+  ["a failing provider", "sandbox:error", { code: "engine_error", status: 502, message: "Nothing was charged" }],
 ] as const;
 
 const timeout = { code: "engine_timeout", status: 504, message: "within 60 s of its start" };
@@ -94,7 +82,7 @@ describe.each(doorClients)("$client", (doorClient) => {
   if (!isShowing(doorClient)) return;
 
   /** A token with which this goes wrong. */
-  const tokens: Record<(typeof failures)[number]["failure"], () => Promise<string>> = {
+  const tokens: Record<(typeof failures)[number][0], () => Promise<string>> = {
     "no credit": async () => (await organizationOf(doorClient, { creditMils: 1 })).token,
     "a spent limit": async () => {
       const { token } = await organizationOf(doorClient, { dayMils: 5 });
@@ -112,7 +100,7 @@ describe.each(doorClients)("$client", (doorClient) => {
 
   // A program for each search: one of its failures says that it shows them.
   const shown = doorClient.client === "mcp-searxng" ? failures.slice(0, 1) : failures;
-  test.each(shown)("shows its user $failure", async ({ failure, q, ...error }) => {
+  test.each(shown)("shows its user %s", async (failure, q, error) => {
     const token = await tokens[failure]();
     await expect(search({ api, q, token })).rejects.toThrow(shownBy(doorClient, error));
   });
@@ -135,50 +123,34 @@ test("every client shows its user that its patience has ended", async () => {
   );
 });
 
-const wrong: { door: string; body: unknown; says: string; code?: string }[] = [
-  {
-    door: "tavily/search",
-    body: { query: "a", include_raw_content: true },
-    says: "`include_raw_content`: This door gives no contents of pages.",
-  },
-  {
-    door: "tavily/search",
-    body: { query: "a", max_results: 21 },
-    says: "`max_results`: Expected a whole number from 1 to 20.",
-  },
-  { door: "tavily/search", body: { query: "a", country: "nowhere" }, says: "`country`:" },
-  { door: "openwebui", body: { query: "" }, says: "`query`:" },
-  { door: "perplexity/search", body: { query: ["a", "b"] }, says: "`query`: Expected one query" },
-  {
-    door: "serper/search",
-    body: { q: "a", num: 100, page: 2 },
-    says: "`page`: Expected a page that ends at result 100",
-  },
-  {
-    door: "firecrawl/v2/search",
-    body: { query: "a", categories: ["github"] },
-    says: "`categories`: This door gives no categories.",
-  },
-  { door: "serper/search", body: { q: "a", type: "news" }, says: "`type`: This door gives no news" },
-  { door: "tavily/search", body: { query: "a", time_range: "decade" }, says: "`time_range`: Expected one of day," },
-  { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere" }, says: "`country`:" },
-  { door: "firecrawl/v2/search", body: { query: "a", country: "nowhere", location: "nowhere" }, says: "`location`:" },
-  { door: "serper/search", body: { q: "a", gl: "nowhere" }, says: "`gl`:" },
-  { door: "serper/search", body: { q: "a", gl: "nowhere", location: "nowhere" }, says: "`location`:" },
-  { door: "serper/search", body: [{ q: "a" }], says: "Expected a JSON object as the body." },
+const wrong: [door: string, body: unknown, says: string, code?: string][] = [
+  ["tavily/search", { query: "a", include_raw_content: true }, "`include_raw_content`: This door gives no contents"],
+  ["tavily/search", { query: "a", max_results: 21 }, "`max_results`: Expected a whole number from 1 to 20."],
+  ["tavily/search", { query: "a", country: "nowhere" }, "`country`:"],
+  ["openwebui", { query: "" }, "`query`:"],
+  ["perplexity/search", { query: ["a", "b"] }, "`query`: Expected one query"],
+  ["serper/search", { q: "a", num: 100, page: 2 }, "`page`: Expected a page that ends at result 100"],
+  ["firecrawl/v2/search", { query: "a", categories: ["github"] }, "`categories`: This door gives no categories."],
+  ["serper/search", { q: "a", type: "news" }, "`type`: This door gives no news"],
+  ["tavily/search", { query: "a", time_range: "decade" }, "`time_range`: Expected one of day,"],
+  ["firecrawl/v2/search", { query: "a", country: "nowhere" }, "`country`:"],
+  ["firecrawl/v2/search", { query: "a", country: "nowhere", location: "nowhere" }, "`location`:"],
+  ["serper/search", { q: "a", gl: "nowhere" }, "`gl`:"],
+  ["serper/search", { q: "a", gl: "nowhere", location: "nowhere" }, "`location`:"],
+  ["serper/search", [{ q: "a" }], "Expected a JSON object as the body."],
   // The worker refuses these.
-  {
-    door: "tavily/search",
-    body: { query: "a", country: "Nowhere, Germany" },
-    says: "The place in `country` is not known",
-    code: "query_rejected",
-  },
-  {
-    door: "serper/search",
-    body: { q: "a", gl: "de", location: "Nowhere" },
-    says: "The place in `location` is not known",
-    code: "query_rejected",
-  },
+  [
+    "tavily/search",
+    { query: "a", country: "Nowhere, Germany" },
+    "The place in `country` is not known",
+    "query_rejected",
+  ],
+  [
+    "serper/search",
+    { q: "a", gl: "de", location: "Nowhere" },
+    "The place in `location` is not known",
+    "query_rejected",
+  ],
 ];
 
 test.each([
@@ -195,11 +167,11 @@ test.each([
 });
 
 test.each(wrong)(
-  "$door refuses $body in the client's words, before anything is charged",
-  async ({ door, body, says, code = "bad_request" }) => {
+  "%s refuses %j in the client's words, before anything is charged",
+  async (door, body, says, code = "bad_request") => {
     const { organizationId, token } = await service.organization();
-    await expect(post(door, bearer(token), body)).rejects.toThrow(says);
-    await expect(post(door, bearer(token), body)).rejects.toThrow(code);
+    const refusal = post(door, bearer(token), body).catch(String);
+    for (const told of [says, code]) expect(await refusal).toContain(told);
     expect(await service.holdsOf(organizationId)).toMatchObject({ open: 0 });
   },
 );

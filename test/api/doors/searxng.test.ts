@@ -114,42 +114,22 @@ test("the answer has the client's query, without the operators of a range of tim
 });
 
 const wrong = [
-  { name: "no keyword", fields: {}, says: "`q`: This field is required." },
-  { name: "a blank keyword", fields: { q: " " }, says: "`q`: Expected at least one visible character." },
-  {
-    name: "no keyword but a range of time",
-    fields: { q: " ", time_range: "day" },
-    says: "`q`: Expected at least one visible character.",
-  },
-  { name: "another format", fields: { q: "a", format: "html" }, says: "`format`: Expected json" },
-  {
-    name: "a page that is too far",
-    fields: { q: "a", pageno: "11" },
-    says: "`pageno`: Expected a whole number from 1 to 10.",
-  },
-  { name: "an unknown language", fields: { q: "a", language: "klingonese" }, says: "`language`:" },
-];
+  ["no keyword", {}, "`q`: This field is required."],
+  ["a blank keyword", { q: " " }, "`q`: Expected at least one visible character."],
+  ["no keyword but a range of time", { q: " ", time_range: "day" }, "`q`: Expected at least one visible character."],
+  ["another format", { q: "a", format: "html" }, "`format`: Expected json"],
+  ["a page that is too far", { q: "a", pageno: "11" }, "`pageno`: Expected a whole number from 1 to 10."],
+  ["an unknown language", { q: "a", language: "klingonese" }, "`language`:"],
+] as const;
 
 test.each(wrong)(
-  "a request with $name is refused in the client's words before anything is charged",
-  async ({ fields, says }) => {
-    const { status, body } = await ask(fields);
+  "a request with %s is refused in the client's words before anything is charged",
+  async (_, fields, says) => {
+    const { status, body } = await ask({ ...fields });
     expect({ status, code: body.code }).toEqual({ status: 400, code: "bad_request" });
     expect(body.error).toContain(says);
   },
 );
-
-test("a refused search says why in the reason phrase, which is all that some clients show", async () => {
-  const { token } = await service.organization({ creditMils: 1 });
-  const { port } = new URL(service.apis[0]?.url ?? "");
-  const response = await fetch(`http://127.0.0.1:${port}/searxng/search?q=a&format=json`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  expect({ status: response.status, text: response.statusText }).toEqual({
-    status: 402,
-    text: "Payment Required: out_of_credits",
-  });
-});
 
 test("another path of the door is not found, and another method not allowed, in the door's form", async () => {
   const headers = { "x-api-key": payer.token };

@@ -69,64 +69,46 @@ test.each(["GET", "DELETE", "PUT"])(
   },
 );
 
-const tooLarge = { ...call, params: { name: "serp.search", arguments: { keyword: "a".repeat(17_000) } } };
-const tooManyParts = { ...ping, params: { list: Array(200).fill(0) } };
-const badMessages = [
-  { what: "no JSON", body: "{", status: 400, code: -32_700, reason: "body_not_json" },
-  { what: "no body", body: "", status: 400, code: -32_700, reason: "body_missing" },
-  { what: "a batch", body: [call, call], status: 400, code: -32_600, reason: "batch_not_supported" },
-  { what: "an empty batch", body: [], status: 400, code: -32_600, reason: "batch_not_supported" },
-  { what: "more than 200 parts", body: tooManyParts, status: 400, code: -32_600, reason: "too_many_parts" },
-  { what: "more than 16 KiB", body: tooLarge, status: 413, code: -32_000, reason: "body_too_large" },
-  {
-    what: "another type",
-    body: call,
-    headers: { "content-type": "text/plain" },
-    status: 415,
-    code: -32_000,
-    reason: "content_type_not_json",
-  },
-  {
-    what: "no JSON wanted",
-    body: call,
-    headers: { accept: "text/html" },
-    status: 406,
-    code: -32_000,
-    reason: "json_not_accepted",
-  },
+type Bad = [
+  status: number,
+  what: string,
+  body: unknown,
+  code: number,
+  reason: string,
+  headers?: Record<string, string>,
 ];
 
-test.each(badMessages)("$status for $what, as a JSON-RPC error without an id", async (bad) => {
-  const answer = await expectNoTrace(service, organization, () => post(bad.body, bad.headers));
-  expect(answer.status).toBe(bad.status);
-  const data = { requestId: answer.requestId, reason: bad.reason };
-  expect(answer.body).toEqual({
-    jsonrpc: "2.0",
-    id: null,
-    error: { code: bad.code, message: expect.any(String), data },
-  });
-  expectCommonHeaders(answer);
-});
+const tooLarge = { ...call, params: { name: "serp.search", arguments: { keyword: "a".repeat(17_000) } } };
+const badMessages: Bad[] = [
+  [400, "no JSON", "{", -32_700, "body_not_json"],
+  [400, "no body", "", -32_700, "body_missing"],
+  [400, "a batch", [call, call], -32_600, "batch_not_supported"],
+  [400, "an empty batch", [], -32_600, "batch_not_supported"],
+  [400, "more than 200 parts", { ...ping, params: { list: Array(200).fill(0) } }, -32_600, "too_many_parts"],
+  [413, "more than 16 KiB", tooLarge, -32_000, "body_too_large"],
+  [415, "another type", call, -32_000, "content_type_not_json", { "content-type": "text/plain" }],
+  [406, "no JSON wanted", call, -32_000, "json_not_accepted", { accept: "text/html" }],
+];
 
-test.each([
-  { what: "no message", body: { keyword: "a" }, status: 400, code: -32_600 },
-  { what: "null", body: "null", status: 400, code: -32_600 },
-  {
-    what: "a method that is no text",
-    body: { ...ping, method: { toString: null, valueOf: null } },
-    status: 400,
-    code: -32_600,
+test.each(badMessages)(
+  "%s for %s, as a JSON-RPC error without an id",
+  async (status, _, body, code, reason, headers) => {
+    const answer = await expectNoTrace(service, organization, () => post(body, headers));
+    expect(answer.status).toBe(status);
+    const data = { requestId: answer.requestId, reason };
+    expect(answer.body).toEqual({ jsonrpc: "2.0", id: null, error: { code, message: expect.any(String), data } });
+    expectCommonHeaders(answer);
   },
-  { what: "an id that is none", body: { ...ping, id: {} }, status: 400, code: -32_600 },
-  {
-    what: "a revision that there never was",
-    body: ping,
-    headers: { "mcp-protocol-version": "1999-01-01" },
-    status: 400,
-    code: -32_000,
-  },
-  { what: "from a client that lists no events", body: ping, headers: { accept: "*/*" }, status: 406, code: -32_000 },
-])("$status without data for JSON that is $what", async ({ body, headers, status, code }) => {
+);
+
+test.each<[status: number, what: string, body: unknown, code: number, headers?: Record<string, string>]>([
+  [400, "no message", { keyword: "a" }, -32_600],
+  [400, "null", "null", -32_600],
+  [400, "a method that is no text", { ...ping, method: { toString: null, valueOf: null } }, -32_600],
+  [400, "an id that is none", { ...ping, id: {} }, -32_600],
+  [400, "a revision that there never was", ping, -32_000, { "mcp-protocol-version": "1999-01-01" }],
+  [406, "from a client that lists no events", ping, -32_000, { accept: "*/*" }],
+])("%s without data for JSON that is %s", async (status, _, body, code, headers) => {
   const answer = await expectNoTrace(service, organization, () => post(body, headers));
   expect({ status: answer.status, body: answer.body }).toMatchObject({ status, body: { error: { code } } });
   expect(answer.body.error).not.toHaveProperty("data");
@@ -141,11 +123,7 @@ test("an unknown method and a subscription to changes are not found", async () =
 
 test.each([
   { what: "JSON for a call", meta: {}, type: "application/json; charset=utf-8" },
-  {
-    what: "a stream of events for a call with a progressToken",
-    meta: { progressToken: "p" },
-    type: "text/event-stream",
-  },
+  { what: "a stream of events with a progressToken", meta: { progressToken: "p" }, type: "text/event-stream" },
 ])("in an older revision, $what", async ({ meta, type }) => {
   const params = { name: "serp.search", arguments: { keyword: "sandbox:slow=1200" }, _meta: meta };
   const answer = await post({ ...call, params }, { "mcp-protocol-version": "2025-11-25" });
