@@ -66,20 +66,23 @@ test("an organization opens at most sixty sessions a minute, from however many n
   expect(new Set(await service.redis.keys("session:*"))).toEqual(sessions);
 });
 
-test("however many slow page views an organization opens, the API has connections to Postgres for the others", async () => {
-  const [slow, other] = [await service.organization(), await service.organization()];
-  const visitor = await signIn(service, slow);
-  await asOwner(service.databaseUrl, async (client) => {
-    // Every view waits for the ledger, until it is refused after two seconds.
-    await client.query("begin; lock table ledger_entries in access exclusive mode");
-    const views = Array.from({ length: 12 }, () => visitor.get("/billing"));
-    await service.until(async () => (await waitingForLedger()) > 1);
-    // Redis has no copy of this organization's balance yet, so the API reads it from Postgres.
-    expect(await service.usage(other.token)).toMatchObject({ status: 200 });
-    await client.query("rollback");
-    await Promise.all(views);
-  });
-});
+test.each(["/billing", "/billing/searches?show=charged"])(
+  "however many slow views of %s an organization opens, the API has connections to Postgres for the others",
+  async (path) => {
+    const [slow, other] = [await service.organization(), await service.organization()];
+    const visitor = await signIn(service, slow);
+    await asOwner(service.databaseUrl, async (client) => {
+      // Every view waits for the ledger, until it is refused after two seconds.
+      await client.query("begin; lock table ledger_entries in access exclusive mode");
+      const views = Array.from({ length: 12 }, () => visitor.get(path));
+      await service.until(async () => (await waitingForLedger()) > 0);
+      // Redis has no copy of this organization's balance yet, so the API reads it from Postgres.
+      expect(await service.usage(other.token)).toMatchObject({ status: 200 });
+      await client.query("rollback");
+      await Promise.all(views);
+    });
+  },
+);
 
 async function waitingForLedger(): Promise<number> {
   const waiting = "select from pg_locks where not granted and relation = 'ledger_entries'::regclass";

@@ -195,22 +195,6 @@ test("charges behind many that were reversed are reached by 'Older', and are in 
   expect(idsIn(await read("/billing/searches.csv?show=charged"))).toEqual([newest, requestId]);
 });
 
-test("views of the charges of one organization leave connections for the pages of another", async () => {
-  const one = await signIn(service, await service.organization());
-  const other = await signIn(service, await service.organization());
-  await asOwner(service.databaseUrl, async (client) => {
-    await client.query("begin; lock table ledger_entries");
-    const views = Array.from({ length: 6 }, () => one.get("/billing/searches?show=charged"));
-    await service.until(async () => {
-      const waiting = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-      return (await client.query(waiting)).rows.length > 0;
-    });
-    expect((await other.get("/billing/settings")).status).toBe(200);
-    await client.query("rollback");
-    await Promise.all(views);
-  });
-});
-
 test("a keyword is text on the page, in the address and in the CSV, whatever it contains", async () => {
   const organization = await service.organization();
   const keyword = `<img src=x onerror="alert(1)"> "quoted", =1+1`;
