@@ -128,20 +128,17 @@ test("a proxy that opens no tunnel has sent nothing, so its refusal is repeated 
   expect({ stdout, tunnels }).toEqual({ stdout: "2 false\n", tunnels: 2 });
 });
 
-test.each(["bad_request", "engine_error", "engine_timeout", "internal_error", "out_of_credits"])(
-  "an error with the code %s has the name of its class",
-  async (code) => {
+test("an error has the class of its code and its name, and with a code of a newer API the base class", async () => {
+  const errorWith = (code: string) => {
     const answers = () => Promise.resolve(Response.json({ error: { code, message: "No." } }, { status: 400 }));
-    const error = await errorOf(new Serpmill({ token: "smk_a", baseURL, fetch: answers }).usage());
+    return errorOf(new Serpmill({ token: "smk_a", baseURL, fetch: answers }).usage());
+  };
+  for (const code of ["bad_request", "engine_error", "engine_timeout", "internal_error", "out_of_credits"]) {
+    const error = await errorWith(code);
     expect(error.constructor).not.toBe(SerpmillError);
     expect(error.name).toBe(error.constructor.name);
-  },
-);
-
-test("an error with a code of a newer API has the base class and its name", async () => {
-  const answers = () => Promise.resolve(Response.json({ error: { code: "newer", message: "No." } }, { status: 400 }));
-  const error = await errorOf(new Serpmill({ token: "smk_a", baseURL, fetch: answers }).usage());
-  expect([error.constructor, error.name]).toEqual([SerpmillError, "SerpmillError"]);
+  }
+  expect(await errorWith("newer")).toMatchObject({ constructor: SerpmillError, name: "SerpmillError" });
 });
 
 test("a program that replaces the global fetch also replaces that of the clients made before", async () => {
