@@ -3,7 +3,7 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import type { SearchAnswer } from "../../clients/typescript/src/serpmill.ts";
 import { packTypescript } from "../harness/clients/packed-typescript.ts";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
@@ -90,9 +90,8 @@ const rankCheck = (): Program => {
   return check;
 };
 
-test.skipIf(withoutPython !== "")(
-  `the rank check of a day pays for each keyword once, however often it runs, and for each domain${withoutPython}`,
-  async () => {
+describe.skipIf(withoutPython !== "")(`in Python${withoutPython}`, () => {
+  test("the rank check of a day pays for each keyword once, however often it runs, and for each domain", async () => {
     const { token, organizationId } = await service.organization();
     const check = rankCheck();
     const { stdout } = await run(check, token);
@@ -104,25 +103,22 @@ test.skipIf(withoutPython !== "")(
     const other = await run({ ...check, text: check.text.replace("harbour-almanac", "amber-chronicle") }, token);
     expect(other.stdout).not.toMatch(/idempotency|bad_request/);
     expect(await chargesOf(organizationId)).toBe(4);
-  },
-);
+  });
 
-test.skipIf(withoutPython !== "")(`the rank check counts no ad of the domain${withoutPython}`, async () => {
-  const { token } = await service.organization();
-  const advertiser = "indigo-chronicle.example";
-  const query = { keyword: "best coffee beans", depth: 30, targetDomain: advertiser };
-  const { results } = (await service.search(token, query)).body as SearchAnswer;
-  const rankOf = (type: string) => results.find((result) => result.type === type)?.rank ?? 0;
-  expect(rankOf("organic")).toBeGreaterThan(rankOf("paid"));
+  test("the rank check counts no ad of the domain", async () => {
+    const { token } = await service.organization();
+    const advertiser = "indigo-chronicle.example";
+    const query = { keyword: "best coffee beans", depth: 30, targetDomain: advertiser };
+    const { results } = (await service.search(token, query)).body as SearchAnswer;
+    const rankOf = (type: string) => results.find((result) => result.type === type)?.rank ?? 0;
+    expect(rankOf("organic")).toBeGreaterThan(rankOf("paid"));
 
-  const check = rankCheck();
-  const { stdout } = await run({ ...check, text: check.text.replace("harbour-almanac.example", advertiser) }, token);
-  expect(stdout).toMatch(new RegExp(`,best coffee beans,${rankOf("organic")}\\r?$`, "m"));
-});
+    const check = rankCheck();
+    const { stdout } = await run({ ...check, text: check.text.replace("harbour-almanac.example", advertiser) }, token);
+    expect(stdout).toMatch(new RegExp(`,best coffee beans,${rankOf("organic")}\\r?$`, "m"));
+  });
 
-test.skipIf(withoutPython !== "")(
-  `cron needs nothing but its line and the files that it names to start the rank check${withoutPython}`,
-  async () => {
+  test("cron needs nothing but its line and the files that it names to start the rank check", async () => {
     const { token } = await service.organization();
     const [line = ""] = pages.flatMap(({ blocks }) =>
       blocks.flatMap(({ info, text }) => (info === "crontab" ? [text] : [])),
@@ -132,18 +128,14 @@ test.skipIf(withoutPython !== "")(
     await symlink(pythonPath, join(ranks, ".venv/bin/python"));
     await symlink(join(checkout, "clients/python/src/serpmill"), join(ranks, "serpmill"));
     const settings = { SERPMILL_TOKEN: token, SERPMILL_URL: service.apis[0]?.url, PYTHONDONTWRITEBYTECODE: "1" };
-    await writeFile(
-      join(ranks, ".env"),
-      Object.entries(settings)
-        .map(([name, value]) => `${name}=${value}\n`)
-        .join(""),
-    );
+    const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+    await writeFile(join(ranks, ".env"), lines.join(""));
     await writeFile(join(ranks, "ranks.py"), rankCheck().text);
     const [command = ""] = /(?<=^(?:\S+ ){5}).*/.exec(line) ?? [];
     await promisify(execFile)("/bin/sh", ["-c", command], { cwd: packed.folder, env: {}, timeout: programMsMax });
     expect(await readFile(join(ranks, "ranks.csv"), "utf8")).toMatch(/best coffee beans,\d+/);
-  },
-);
+  });
+});
 
 test("the programs compile under strict options with the types of their libraries", async () => {
   const typescript = programs.filter(({ language }) => language === "ts");
