@@ -20,13 +20,16 @@ const service = await Service.start({
 afterAll(async () => {
   expect(await service.verify()).toMatchObject({ ok: true, violations: [] });
   await service.stop();
+  await Promise.all(receivers.map((receiver) => receiver.close()));
 });
+const receivers: WebhookReceiver[] = [];
 
 /** An organization with 100 mils of credit, whose events go to a receiver of its own. */
 async function organizationWithWebhook() {
   const organization = await service.organization({ creditMils: 100 });
   const { organizationId } = organization;
   const receiver = await WebhookReceiver.start();
+  receivers.push(receiver);
   const secret = await inTransaction(service.database, (transaction) =>
     setWebhook(transaction, { actor: operator, organizationId }, receiver.url),
   );
@@ -37,6 +40,9 @@ const setBelow = (organizationId: string, mils: number | null) =>
   inTransaction(service.database, (transaction) =>
     setThreshold(transaction, { actor: operator, organizationId }, mils),
   );
+
+const recordTest = (organizationId: string) =>
+  recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
 
 const grant = (organizationId: string, mils: number) =>
   grantCredit(service.database, { organizationId, grantId: newId("grant"), mils, reason: "test" });
@@ -76,7 +82,6 @@ test("an organization whose notice cannot be written keeps none behind it from t
     await owner.query("commit");
   });
   await service.until(async () => locked.receiver.received.length === 1);
-  await Promise.all([locked.receiver.close(), other.receiver.close()]);
 });
 
 /** Side by side, because each waits for maintenance. */
@@ -108,7 +113,6 @@ test.concurrent("a search that takes the balance below the threshold makes one e
   expect((await service.search(organization.token, { keyword: "low again" })).status).toBe(200);
   await service.until(async () => receiver.received.length === 2);
   expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(2);
-  await receiver.close();
 });
 
 test.concurrent("a threshold that is set above the balance makes an event at once; the same one, set again, does not", async () => {
@@ -120,14 +124,13 @@ test.concurrent("a threshold that is set above the balance makes an event at onc
   await service.until(async () => receiver.received.length === 2);
   const thresholds = receiver.received.map(({ body }) => JSON.parse(body).data.thresholdMils);
   expect(thresholds).toEqual([500, 600]);
-  await receiver.close();
 });
 
 test("an event that is refused is sent again under its id with pauses, until it is given up; a replay begins anew", async () => {
   const { organizationId, receiver, secret } = await organizationWithWebhook();
   const [refusedBefore, givenUpBefore] = [await counted(refusals), await counted(givenUp)];
   receiver.faults.push(...Array.from({ length: attemptsMax }, () => answering(500)));
-  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await recordTest(organizationId);
   for (let attempts = 1; attempts <= attemptsMax; attempts += 1) {
     await service.until(async () => {
       const [event] = await eventsOf(organizationId);
@@ -147,16 +150,14 @@ test("an event that is refused is sent again under its id with pauses, until it 
   for (const request of receiver.received) verified(request, secret);
   const [refusedAfter, givenUpAfter] = [await counted(refusals), await counted(givenUp)];
   expect([refusedAfter - refusedBefore, givenUpAfter - givenUpBefore]).toEqual([attemptsMax, 1]);
-  await receiver.close();
 });
 
 test("a receiver that wants no more events (410) gets none of this event", async () => {
   const { organizationId, receiver } = await organizationWithWebhook();
   receiver.faults.push(answering(410));
-  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await recordTest(organizationId);
   await service.until(async () => (await eventsOf(organizationId))[0].last_outcome === "refused");
   expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, waiting: false, delivered: false }]);
-  await receiver.close();
 });
 
 test("after a new secret, events are also signed with the old one for its day, however often that happens, and an ended one is deleted", async () => {
@@ -165,13 +166,13 @@ test("after a new secret, events are also signed with the old one for its day, h
   const replace = () =>
     inTransaction(database, (transaction) => replaceSecret(transaction, { actor: operator, organizationId }));
   const secrets = [secret, (await replace()) ?? "", (await replace()) ?? ""];
-  await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
+  await recordTest(organizationId);
   await service.until(async () => receiver.received.length === 1);
   for (const each of secrets) expect(receiver.received[0] && verified(receiver.received[0], each)).toBeTruthy();
 
   const ended = "update webhook_old_secrets set ends_at = now() where organization_id = $1 and secret = $2";
   await asOwner(service.databaseUrl, (owner) => owner.query(ended, [organizationId, secret]));
-  await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
+  await recordTest(organizationId);
   await service.until(async () => receiver.received.length === 2);
   const [, second] = receiver.received;
   for (const each of secrets.slice(1)) expect(second && verified(second, each)).toBeTruthy();
@@ -180,41 +181,36 @@ test("after a new secret, events are also signed with the old one for its day, h
   const old = "select secret from webhook_old_secrets where organization_id = $1 order by ends_at";
   const { rows } = await database.query(old, [organizationId]);
   expect(rows.map((row) => row.secret)).toEqual(secrets.slice(1));
-  await receiver.close();
 });
 
 test("a receiver that hangs delays no event of another organization, and a removed webhook gets no more", async () => {
   const slow = await organizationWithWebhook();
   const other = await organizationWithWebhook();
   slow.receiver.faults.push(() => undefined);
-  for (let count = 0; count < 3; count += 1)
-    await recordEvent(service.database, slow.organizationId, { type: "webhook.test", data: {} });
+  for (let count = 0; count < 3; count += 1) await recordTest(slow.organizationId);
   await service.until(async () => slow.receiver.received.length > 0);
-  await recordEvent(service.database, other.organizationId, { type: "webhook.test", data: {} });
+  await recordTest(other.organizationId);
   await service.until(async () => other.receiver.received.length === 1);
   await inTransaction(service.database, (transaction) =>
     removeWebhook(transaction, { actor: operator, organizationId: slow.organizationId }),
   );
   expect((await eventsOf(slow.organizationId)).filter(({ waiting }) => waiting)).toEqual([]);
-  await Promise.all([slow.receiver.close(), other.receiver.close()]);
 });
 
 test("an organization has a hundred events of a type a day, so that tests use up none of the others", async () => {
-  const { organizationId, receiver } = await organizationWithWebhook();
+  const { organizationId } = await organizationWithWebhook();
   const { database } = service;
-  for (let count = 0; count < eventsPerDayMax; count += 1)
-    await recordEvent(database, organizationId, { type: "webhook.test", data: {} });
-  expect(await recordEvent(database, organizationId, { type: "webhook.test", data: {} })).toBe("too_many");
+  for (let count = 0; count < eventsPerDayMax; count += 1) await recordTest(organizationId);
+  expect(await recordTest(organizationId)).toBe("too_many");
   for (const type of ["balance.low", "auto_topup.paused"] as const)
     expect(await recordEvent(database, organizationId, { type, data: {} })).toHaveProperty("eventId");
   await database.query(
     "update webhook_events set created_at = now() - interval '25 hours' where organization_id = $1",
     [organizationId],
   );
-  expect(await recordEvent(database, organizationId, { type: "webhook.test", data: {} })).toMatchObject({
+  expect(await recordTest(organizationId)).toMatchObject({
     eventId: expect.stringMatching(/^evt_/),
   });
-  await receiver.close();
 });
 
 test("an event whose worker is killed during the delivery is sent again by another one, under the same id", async () => {
@@ -223,7 +219,7 @@ test("an event whose worker is killed during the delivery is sent again by anoth
   receiver.faults.push(() => {
     answered = true;
   });
-  await recordEvent(service.database, organizationId, { type: "webhook.test", data: {} });
+  await recordTest(organizationId);
   await service.until(async () => answered);
   await Promise.all(service.workers.splice(0).map((worker) => worker.destroy()));
   expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, delivered: false, waiting: true }]);
@@ -232,7 +228,6 @@ test("an event whose worker is killed during the delivery is sent again by anoth
   await endPauses(organizationId);
   await service.until(async () => (await eventsOf(organizationId))[0].delivered);
   expect(receiver.received.map(({ id }) => id)).toEqual(Array.from({ length: 2 }, () => receiver.received[0]?.id));
-  await receiver.close();
 });
 
 test("a delivery that is cut off by the end of its worker is no failure, and the event waits", async () => {
@@ -242,5 +237,4 @@ test("a delivery that is cut off by the end of its worker is no failure, and the
   await service.until(async () => receiver.received.length === 1);
   await Promise.all(service.workers.map((worker) => worker.stop()));
   expect(await eventsOf(organizationId)).toMatchObject([{ attempts: 1, last_outcome: null, waiting: true }]);
-  await receiver.close();
 });

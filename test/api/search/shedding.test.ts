@@ -13,8 +13,7 @@ import { openFreshRedis } from "../../harness/servers/open-redis.ts";
 
 /** Load shedding against a queue that is filled by the test and has no worker. */
 
-const { redis, close } = await openFreshRedis();
-afterAll(close);
+const { redis } = await openFreshRedis(afterAll);
 beforeEach(() => redis.flushall());
 
 const never = new AbortController().signal;

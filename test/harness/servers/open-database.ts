@@ -8,18 +8,17 @@ const log = openLog({ name: "test", level: "silent" });
 
 /** A new migrated database and a pool to it, for tests that start no process. `end` gets what closes both, as `afterAll` does. */
 export async function openFreshDatabase(
-  end?: (close: () => Promise<void>) => void,
+  end: (close: () => Promise<void>) => void,
   { sizeMax = 10, timeZone = "UTC" } = {},
-): Promise<{ database: Database; url: string; close: () => Promise<void> }> {
+): Promise<{ database: Database; url: string }> {
   const shutdown = new Shutdown();
   const { url, drop } = await freshDatabase();
   const database = openPatiently({ url: inTimeZone(processUrlOf(url), timeZone), sizeMax, log, shutdown });
-  const close = async () => {
+  end(async () => {
     await shutdown.run(log);
     await drop();
-  };
-  end?.(close);
-  return { database, url, close };
+  });
+  return { database, url };
 }
 
 /** A pool whose queries wait for a connection: tests ask more at once than a process does, also on a busy machine. */
