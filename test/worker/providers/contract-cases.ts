@@ -212,22 +212,16 @@ function dataForSeoAnswer(fields: object): object {
   return { status_code: 20_000, status_message: "Ok.", cost: 0.002, tasks_count: 1, tasks_error: 0, tasks: [task] };
 }
 
-/** From SerpApi's documentation. It repeats the key. */
+/** It repeats the key. */
 function serpapiAccount(searchesLeft: number): object {
   return {
-    account_id: "5ac54d6adefb2f1dba1663f5",
     api_key: "a-secret-of-serpapi-0123456789",
     account_email: "secret@operator.example",
-    plan_id: "developer",
     plan_name: "Developer Plan",
-    plan_monthly_price: 75,
     searches_per_month: 5_000,
     plan_searches_left: searchesLeft,
     extra_credits: 0,
     total_searches_left: searchesLeft,
-    this_month_usage: 4_130,
-    last_hour_searches: 42,
-    account_rate_limit_per_hour: 1_000,
   };
 }
 
@@ -241,12 +235,6 @@ function searchapiAccount(remaining_credits: number): object {
 /** The answer repeats the login. */
 function userData(balance: number): object {
   const money = { total: 50, balance, limits: { day: { total: 0 } }, statistics: { day: { value: "", total: 0.02 } } };
-  const user = {
-    login: "secret@operator.example",
-    timezone: "UTC",
-    rates: { limits: {}, statistics: {} },
-    money,
-    price: {},
-  };
+  const user = { login: "secret@operator.example", rates: { limits: {}, statistics: {} }, money, price: {} };
   return dataForSeoAnswer({ cost: 0, path: ["v3", "appendix", "user_data"], result_count: 1, result: [user] });
 }
