@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
+import { linkLines } from "../../../harness/fixtures/read-page.ts";
 
-const linksOf = (item: object) => elementsOf(item)[0]?.siteLinks;
-const productOf = (fields: object) => {
-  const title = "Pump 900";
-  const [link] = linksOf({ type: "shopping", items: [{ title, url: "https://shop.example/9", ...fields }] }) ?? [];
-  return link?.description;
-};
+/** What is shown of an item of DataForSEO. A link is written as `title | address | description`. */
+
+const organic = { type: "organic", title: "a", url: "https://a.example/" };
+const linksOf = (item: object) => linkLines(elementsOf(item)[0]);
+const productOf = (fields: object) => linksOf({ type: "shopping", items: [{ title: "Pump", ...fields }] });
 
 test("a business has its phone, its votes and its opening hours, and its bookings are a link of their own", () => {
   const business = {
@@ -18,21 +18,15 @@ test("a business has its phone, its votes and its opening hours, and its booking
     booking_url: "https://book.example/house",
     rating: { rating_type: "Max5", value: null, votes_count: 1234 },
   };
-  expect(linksOf(business)).toEqual([
-    {
-      title: "Pump House",
-      url: "https://house.example/",
-      description: "(1,234) · 555 · 0.1 mi · 7 Main St · Open until 9 PM · Dine-in · Takeaway",
-    },
-    { title: "Pump House", url: "https://book.example/house", description: "" },
-  ]);
-  expect(linksOf({ ...business, url: null })).toMatchObject([{ url: "https://book.example/house" }]);
+  const shown = "(1,234) · 555 · 0.1 mi · 7 Main St · Open until 9 PM · Dine-in · Takeaway";
+  expect(linksOf(business)).toEqual([`Pump House | house.example/ | ${shown}`, "Pump House | book.example/house | "]);
+  expect(linksOf({ ...business, url: null })).toEqual([`Pump House | book.example/house | ${shown}`]);
 });
 
 test("a text that is broken into lines within its sentences has no dots in them", () => {
-  expect(productOf({ description: "A pump for \ncombined use, made to\nlast.\nSold out \n\nin spring" })).toBe(
-    "A pump for combined use, made to last. Sold out · in spring",
-  );
+  expect(productOf({ description: "A pump for \ncombined use, made to\nlast.\nSold out \n\nin spring" })).toEqual([
+    "Pump |  | A pump for combined use, made to last. Sold out · in spring",
+  ]);
 });
 
 test.each([
@@ -43,21 +37,15 @@ test.each([
   [{ currency: "USD" }, ""],
   [null, ""],
 ])("a product with the price %j costs %j", (price, text) => {
-  expect(productOf({ price })).toBe(text);
+  expect(productOf({ price })).toEqual([`Pump |  | ${text}`]);
 });
 
 test("a product has its seller, its marketplace and all its texts, each once", () => {
-  const fields = {
-    source: "Pumps Inc",
-    marketplace: "Market",
-    subtitle: "Blue",
-    description: "Pumps Inc",
-    keyword: "pump 9",
-  };
-  expect(productOf({ ...fields, rating: { value: 4.5, votes_count: 0 } })).toBe(
-    "Pumps Inc · Market · 4.5 (0) · Blue · pump 9",
-  );
-  expect(productOf({ rating: { value: null, votes_count: 0 } })).toBe("");
+  const texts = { marketplace: "Market", subtitle: "Blue", description: "Pumps Inc", keyword: "pump 9" };
+  expect(productOf({ ...texts, source: "Pumps Inc", rating: { value: 4.5, votes_count: 0 } })).toEqual([
+    "Pump |  | Pumps Inc · Market · 4.5 (0) · Blue · pump 9",
+  ]);
+  expect(productOf({ rating: { value: null, votes_count: 0 } })).toEqual(["Pump |  | "]);
 });
 
 test("two answers to one question are two links, and so are two questions that one page answers", () => {
@@ -67,31 +55,19 @@ test("two answers to one question are two links, and so are two questions that o
     { question_text: "Why?", answer_text: "C.", url: "https://one.example/" },
   ];
   expect(linksOf({ type: "questions_and_answers", items })).toEqual([
-    { title: "Which pump?", url: "https://one.example/", description: "A. · Forum · votes: 170" },
-    { title: "Which pump?", url: "https://two.example/", description: "B. · Board" },
-    { title: "Why?", url: "https://one.example/", description: "C." },
+    "Which pump? | one.example/ | A. · Forum · votes: 170",
+    "Which pump? | two.example/ | B. · Board",
+    "Why? | one.example/ | C.",
   ]);
 });
 
 test("an organic result has the results and the keywords that Google shows below it", () => {
-  const item = {
-    type: "organic",
-    title: "a",
-    url: "https://a.example/",
-    related_result: [
-      {
-        title: "b",
-        url: "https://a.example/b",
-        description: "Text.",
-        pre_snippet: "3 days ago — ",
-        extended_snippet: "Brand: Nimbus · In stock",
-      },
-    ],
-    extended_people_also_search: ["small pumps", "small pumps"],
-  };
-  expect(linksOf(item)).toEqual([
-    { title: "b", url: "https://a.example/b", description: "3 days ago · Text. · Brand: Nimbus · In stock" },
-    { title: "small pumps", url: "", description: "" },
+  const texts = { description: "Text.", pre_snippet: "3 days ago — ", extended_snippet: "Brand: Nimbus · In stock" };
+  const related_result = [{ title: "b", url: "https://a.example/b", ...texts }];
+  const extended_people_also_search = ["small pumps", "small pumps"];
+  expect(linksOf({ ...organic, related_result, extended_people_also_search })).toEqual([
+    "b | a.example/b | 3 days ago · Text. · Brand: Nimbus · In stock",
+    "small pumps |  | ",
   ]);
 });
 
@@ -107,12 +83,8 @@ test("a consideration has its answer, with the page it is from and its searches"
   };
   const items = [{ title: "Is it loud?", consideration_category: "Noise", expanded_element: [answer] }];
   expect(linksOf({ type: "product_considerations", title: "Before you buy", items })).toEqual([
-    {
-      title: "Is it loud?",
-      url: "https://pumps.example/",
-      description: "Yes · It is. · All pumps · pumps.example › all · Noise",
-    },
-    { title: "quiet pumps", url: "", description: "" },
+    "Is it loud? | pumps.example/ | Yes · It is. · All pumps · pumps.example › all · Noise",
+    "quiet pumps |  | ",
   ]);
 });
 
@@ -133,12 +105,11 @@ test.each([
   [null, ["Oct 22, 2025"]],
 ])("a date before the snippet is shown once, above it: %j", (pre_snippet, top) => {
   const dated = { description: "Oct 22, 2025 — A pump.", timestamp: "2025-10-22 00:00:00 +00:00", pre_snippet };
-  const [found] = elementsOf({ type: "organic", title: "a", url: "https://a.example/", ...dated });
+  const [found] = elementsOf({ ...organic, ...dated });
   expect(found).toMatchObject({ description: "A pump.", richSnippet: { top } });
 });
 
 test("a date is a day, an age stays one, and no text has two spaces", () => {
-  const organic = { type: "organic", title: "a", url: "https://a.example/" };
   const found = elementsOf(
     { ...organic, pre_snippet: "10/22/2025 00:00:00", timestamp: "2025-10-22 00:00:00 +00:00" },
     { ...organic, breadcrumb: "10+ reactions  ·  1 year ago", timestamp: "2024-12-06 14:14:17 +00:00" },

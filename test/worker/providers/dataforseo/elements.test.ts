@@ -4,6 +4,7 @@ import { element } from "../../../harness/assertions/element.ts";
 import { groups } from "../../../harness/fixtures/dataforseo-groups.ts";
 import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
 import { itemsOfEveryType, questions } from "../../../harness/fixtures/dataforseo-page.ts";
+import { linkLines } from "../../../harness/fixtures/read-page.ts";
 
 describe("elements of DataForSEO", () => {
   test.each([...resultTypesByItemType, ["__proto__", "other"], ["invented_tomorrow", "other"]])(
@@ -55,11 +56,9 @@ describe("elements of DataForSEO", () => {
       { type: "people_also_ask", items: [{ title: "Why not?", url: "https://ai.example/", expanded_element: null }] },
     ];
     const links = [questions, ...groups, ...lacking].flatMap((item) =>
-      elementsOf(item).flatMap(({ type, siteLinks }) =>
-        siteLinks.map(({ title, url, description }) => [type, title, url.replace("https://", ""), description]),
-      ),
+      elementsOf(item).flatMap((found) => linkLines(found).map((line) => `${found.type} | ${line}`)),
     );
-    expect(links.map((link) => link.join(" | "))).toEqual([
+    expect(links).toEqual([
       "people_also_ask | Which pump? | faq.example/1 | A small one · Small gardens need small pumps. · Kind: Lift; Deep well: 60 m · Frequent questions · 2025-03-04",
       "people_also_ask | Why a pump? | wiki.example/pump | In short: A pump lifts water. Further: Costs: From $99. · Kind: Lift; Deep well: 60 m",
       "top_stories | Pump wins | news.example/1 | News · 2 hours ago",
@@ -96,20 +95,16 @@ describe("elements of DataForSEO", () => {
   });
 
   test("consecutive businesses become one local pack; a new pack begins after another item", () => {
-    const business = (title: string) => ({
-      type: "local_pack",
-      title,
-      description: "1 Main St",
-      phone: "555",
-      cid: "1",
-    });
+    const business = (title: string) => {
+      return { type: "local_pack", title, description: "1 Main St", phone: "555", cid: "1" };
+    };
     const items = [business("A"), business("B"), { type: "map", title: "Here" }, business("C")];
     expect(elementsOf(...items).map(({ type, title, siteLinks }) => [type, title, siteLinks.length])).toEqual([
       ["local_pack", "", 2],
       ["local_pack", "Here", 0],
       ["local_pack", "", 1],
     ]);
-    expect(elementsOf(business("A"))[0]?.siteLinks).toEqual([{ title: "A", url: "", description: "555 · 1 Main St" }]);
+    expect(linkLines(elementsOf(business("A"))[0])).toEqual(["A |  | 555 · 1 Main St"]);
   });
 
   test("an answer box has its answer as description", () => {

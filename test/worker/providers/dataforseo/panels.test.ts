@@ -1,20 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { elementsOf } from "../../../harness/fixtures/dataforseo-items.ts";
 import { knowledgePanel } from "../../../harness/fixtures/dataforseo-page.ts";
+import { linkLines } from "../../../harness/fixtures/read-page.ts";
+
+/** What is shown of the panels of DataForSEO. A link is written as `title | address | description`. */
 
 describe("panels of DataForSEO", () => {
   test("an AI overview has its paragraphs as description and its references as links", () => {
-    const link = (title: string, url: string) => ({ type: "link_element", title, url });
     const references = [
       { source: "wiki.example", url: "https://wiki.example/pump", title: "Pump", text: "A machine." },
     ];
+    const links = [{ type: "link_element", title: "there", url: "https://a.example/" }];
     const items = [
-      {
-        type: "ai_overview_element",
-        title: "In short",
-        text: "It pumps.",
-        links: [link("there", "https://a.example/")],
-      },
+      { type: "ai_overview_element", title: "In short", text: "It pumps.", links },
       {
         type: "ai_overview_expanded_element",
         title: "Step 1",
@@ -41,18 +39,17 @@ describe("panels of DataForSEO", () => {
       },
       { type: "ai_overview_element", text: null, markdown: "**Bare** [text](https://a.example/) of![](x) Markdown." },
     ];
-    expect(elementsOf({ type: "ai_overview", items, references, markdown: "The same." })).toMatchObject([
-      {
-        description:
-          "In short: It pumps. Step 1: Fill it. Then close it. Step 2: Start it · Look! Bare text of Markdown.",
-        richSnippet: { bottom: ["Pump · Power · Noise", "A · 900 W · loud"] },
-        siteLinks: [
-          { title: "Pump", url: "https://wiki.example/pump", description: "wiki.example · A machine." },
-          { title: "there", url: "https://a.example/" },
-          { title: "Filling", url: "https://fill.example/", description: "" },
-          { title: "A film", url: "https://video.example/", description: "Tube · Apr 26, 2024 · How to." },
-        ],
-      },
+    const [overview] = elementsOf({ type: "ai_overview", items, references, markdown: "The same." });
+    expect(overview).toMatchObject({
+      description:
+        "In short: It pumps. Step 1: Fill it. Then close it. Step 2: Start it · Look! Bare text of Markdown.",
+      richSnippet: { bottom: ["Pump · Power · Noise", "A · 900 W · loud"] },
+    });
+    expect(linkLines(overview)).toEqual([
+      "Pump | wiki.example/pump | wiki.example · A machine.",
+      "there | a.example/ | ",
+      "Filling | fill.example/ | ",
+      "A film | video.example/ | Tube · Apr 26, 2024 · How to.",
     ]);
   });
 
@@ -70,30 +67,22 @@ describe("panels of DataForSEO", () => {
       { title: "In short", text: "All of the text, of which this is a part.", markdown: "## In short" },
     ].map((item) => ({ type: "ai_overview_element", ...item }));
     const references = [{ source: "wiki.example", url: "https://wiki.example/pump_(tool)", title: "Pump" }];
-    expect(elementsOf({ type: "ai_overview", items, references })).toMatchObject([
-      {
-        description: "It pumps (water). It must be filled. A film: In short: All of the text, of which this is a part.",
-        siteLinks: [
-          { title: "Pump", url: "https://wiki.example/pump_(tool)", description: "wiki.example" },
-          {
-            title: "How to fill it 5K views  · 1 year ago",
-            url: "https://tube.example/watch?v=1",
-            description: "Tube · Pumps Inc",
-          },
-        ],
-      },
+    const [overview] = elementsOf({ type: "ai_overview", items, references });
+    expect(overview?.description).toBe(
+      "It pumps (water). It must be filled. A film: In short: All of the text, of which this is a part.",
+    );
+    expect(linkLines(overview)).toEqual([
+      "Pump | wiki.example/pump_(tool) | wiki.example",
+      "How to fill it 5K views  · 1 year ago | tube.example/watch?v=1 | Tube · Pumps Inc",
     ]);
   });
 
   test("a button of Google's page is not a link of a knowledge panel, and another page with a bare # is one", () => {
     const urls = ["https://www.google.com/#", "https://www.google.co.in/#", "https://pumps.example/#"];
     const links = urls.map((url, at) => ({ type: "link_element", title: `More ${at}`, url }));
-    const [panel] = elementsOf({
-      type: "knowledge_graph",
-      title: "Pump",
-      items: [{ type: "knowledge_graph_description_item", text: "A machine.", links }],
-    });
-    expect(panel?.siteLinks).toMatchObject([{ title: "More 2", url: "https://pumps.example/#" }]);
+    const items = [{ type: "knowledge_graph_description_item", text: "A machine.", links }];
+    const [panel] = elementsOf({ type: "knowledge_graph", title: "Pump", items });
+    expect(linkLines(panel)).toEqual(["More 2 | pumps.example/# | "]);
   });
 
   test("neither a search of Google nor a copy of a picture at DataForSEO is a link of a knowledge panel", () => {
@@ -121,33 +110,27 @@ describe("panels of DataForSEO", () => {
     expect(elementsOf({ ...knowledgePanel, description: null })).toMatchObject([
       { description: "A pump moves water." },
     ]);
-    expect(elementsOf(knowledgePanel)).toMatchObject([
-      {
-        title: "Pump",
-        url: "",
-        domain: "",
-        description: "A machine.",
-        richSnippet: {
-          top: ["Machine"],
-          bottom: [
-            "A pump moves water.",
-            "Said to be useful.",
-            "Pump · Power · Noise",
-            "Born: long ago",
-            "Phone: 555",
-            "Ask a question",
-          ],
-        },
-        siteLinks: [
-          { title: "Pump", url: "https://pump.example/" },
-          { title: "Use", url: "https://use.example/", description: "Of use." },
-          { title: "Wiki", url: "https://wiki.example/" },
-          { title: "Waterfall", url: "https://song.example/", description: "Songs · 1999" },
-          { title: "Size", url: "https://size.example/", description: "By height. · Big: 10 m; Small: 1 m · Sizes" },
-          { title: "Rooms", url: "https://rooms.example/", description: "Prices · 2026-11-05 – 2026-11-06 · £138" },
-          { title: "long ago", url: "https://when.example/" },
-        ],
-      },
+    const [panel] = elementsOf(knowledgePanel);
+    expect(panel).toMatchObject({ title: "Pump", url: "", domain: "", description: "A machine." });
+    expect(panel?.richSnippet).toEqual({
+      top: ["Machine"],
+      bottom: [
+        "A pump moves water.",
+        "Said to be useful.",
+        "Pump · Power · Noise",
+        "Born: long ago",
+        "Phone: 555",
+        "Ask a question",
+      ],
+    });
+    expect(linkLines(panel)).toEqual([
+      "Pump | pump.example/ | ",
+      "Use | use.example/ | Of use.",
+      "Wiki | wiki.example/ | ",
+      "Waterfall | song.example/ | Songs · 1999",
+      "Size | size.example/ | By height. · Big: 10 m; Small: 1 m · Sizes",
+      "Rooms | rooms.example/ | Prices · 2026-11-05 – 2026-11-06 · £138",
+      "long ago | when.example/ | ",
     ]);
   });
 });
