@@ -41,13 +41,7 @@ export async function violationsOf(
 }
 
 /** The statements look rows up by indexes: their parts are small beside the tables. */
-const planning = [
-  "work_mem = '32MB'",
-  "jit = off",
-  "enable_seqscan = off",
-  "enable_hashjoin = off",
-  "enable_mergejoin = off",
-];
+const planning = ["work_mem = '32MB'", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off"];
 
 /**
  * Reads part of the database in a transaction of its own, which must be short: while one lasts, Postgres cannot clean up behind

@@ -20,8 +20,11 @@ const processRole = "serpmill";
 // level, a search could be both charged and refunded.
 const isolation = "read committed";
 
+// Statements take milliseconds. To compile one, as Postgres may do before it runs it, takes up to seconds.
+const jit = "off";
+
 /** With this each session begins, whatever the server's defaults are. Dates in another style could not be read. */
-export const sessionStart = `set role ${processRole}; set default_transaction_isolation = '${isolation}'; set datestyle = iso`;
+export const sessionStart = `set role ${processRole}; set default_transaction_isolation = '${isolation}'; set jit = ${jit}; set datestyle = iso`;
 
 /**
  * Creates the role as which the processes log in: a member of `serpmill` and nothing more, with the settings of a session. A role
@@ -59,7 +62,7 @@ async function giveSettings(client: pg.Client, name: string): Promise<void> {
   ]);
   const own = z.array(z.string()).parse(rows[0].own);
   const role = client.escapeIdentifier(name);
-  for (const [setting, value] of Object.entries({ ...usualLimits, default_transaction_isolation: isolation })) {
+  for (const [setting, value] of Object.entries({ ...usualLimits, default_transaction_isolation: isolation, jit })) {
     if (own.some((text) => text.startsWith(`${setting}=`))) continue;
     await client.query(`alter role ${role} set ${setting} = '${value}'`).catch((error: unknown) => {
       if (!(error instanceof pg.DatabaseError && error.code === insufficientPrivilege)) throw error;

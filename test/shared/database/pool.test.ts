@@ -59,12 +59,12 @@ test("after a write was refused because the server is read-only, no idle connect
   await Promise.all([write(), write(), write()]);
 });
 
-test("defaults of the server for transactions and dates change nothing: transactions are read committed, and dates are read", async () => {
+test("defaults of the server change nothing: transactions are read committed, statements are not compiled, and dates are read", async () => {
   const url = new URL(await freshUrl());
-  url.searchParams.set("options", "-c default_transaction_isolation=serializable -c datestyle=German");
+  url.searchParams.set("options", "-c default_transaction_isolation=serializable -c datestyle=German -c jit=on");
   const pool = openPool({ url: url.href.replaceAll("+", "%20"), sizeMax: 1 });
   const { rows } = await pool.query(
-    "select current_setting('transaction_isolation') as isolation, timestamptz '2026-11-30 12:00+00' as at",
+    "select current_setting('transaction_isolation') as isolation, current_setting('jit') as jit, timestamptz '2026-11-30 12:00+00' as at",
   );
-  expect(rows).toEqual([{ isolation: "read committed", at: new Date("2026-11-30T12:00:00Z") }]);
+  expect(rows).toEqual([{ isolation: "read committed", jit: "off", at: new Date("2026-11-30T12:00:00Z") }]);
 });

@@ -50,6 +50,7 @@ test("the login has settings of its own, and a migration leaves those that the o
   const given = [
     "default_transaction_isolation=read committed",
     "idle_in_transaction_session_timeout=10000",
+    "jit=off",
     "lock_timeout=2000",
     "statement_timeout=5000",
   ];
@@ -58,7 +59,7 @@ test("the login has settings of its own, and a migration leaves those that the o
     client.query("alter role serpmill_app set lock_timeout = 500; alter role serpmill_app reset statement_timeout"),
   );
   expect(await migrateAs({ ownerUrl, processUrl })).toMatchObject({ exitCode: 0 });
-  expect(await readOwn()).toEqual(given.with(2, "lock_timeout=500"));
+  expect(await readOwn()).toEqual(given.with(3, "lock_timeout=500"));
 });
 
 test("the same login serves another database of the server", async () => {
