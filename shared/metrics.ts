@@ -21,6 +21,7 @@ const topupOutcomes = [
   "unknown_organization",
   "unusable",
   "unsigned",
+  "signature_refused",
   "refunded",
   "disputed",
   "ignored",

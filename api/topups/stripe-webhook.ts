@@ -67,7 +67,7 @@ function readEvent(body: Buffer): StripeEvent {
 
 /** Refuses an event. The log says why; who sent it is not told. */
 function unsigned({ metrics }: WebhookContext, logFields: LogFields, signature: LogFields["signature"]): CallerError {
-  metrics.topups.inc({ outcome: "unsigned" });
+  metrics.topups.inc({ outcome: signature === "missing" ? "unsigned" : "signature_refused" });
   Object.assign(logFields, { signature });
   return new CallerError("bad_request", { reason: "signature_invalid" });
 }

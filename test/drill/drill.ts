@@ -51,6 +51,7 @@ export const lastingAlerts: ReadonlySet<string> = new Set([
   "SearchesFailTooOften",
   "SearchesSlow",
   "TopupNotCredited",
+  "StripeEventsRefused",
   "TopupDisputed",
   "AutoTopupRefused",
   "AutoTopupsDeclined",

@@ -4,7 +4,7 @@ import { sendEvent } from "../../harness/clients/topups.ts";
 import { savedCard } from "../../harness/fixtures/saved-card.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { tenOrganic } from "../../harness/stubs/serper-stub.ts";
-import { eventOf, type Fault, disconnect, refusal } from "../../harness/stubs/stripe-stub.ts";
+import { eventOf, type Fault, disconnect, refusal, signatureOf } from "../../harness/stubs/stripe-stub.ts";
 import type { Drill } from "../drill.ts";
 import type { DrillStack } from "../drill-stack.ts";
 
@@ -82,6 +82,17 @@ export const moneyDrills: readonly Drill[] = [
     expects: ["TopupNotCredited"],
     begin: async ({ service, stripe }) => {
       await sendEvent(service, eventOf(stripe.paid(newId("org"), 500)));
+      return mended;
+    },
+  },
+  {
+    name: "events-refused",
+    outage: "the secret of Stripe's events is wrong",
+    expects: ["StripeEventsRefused"],
+    begin: async ({ service, stripe }) => {
+      const event = eventOf(stripe.paid(newId("org"), 500));
+      const signature = signatureOf(JSON.stringify(event), { secret: "whsec_another" });
+      for (let times = 0; times < 3; times += 1) await sendEvent(service, event, { signature });
       return mended;
     },
   },
