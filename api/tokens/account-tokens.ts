@@ -65,7 +65,10 @@ const useRow = rowOf({
   netMils: z.number().nullable(),
 });
 
-/** Reads what the searches with each token cost in the last 30 days, from 20,000 ledger entries at most. */
+/**
+ * Reads what the searches with each token cost in the last 30 days, from 20,000 ledger entries at most. The limit tells that to
+ * Postgres, which would read the whole ledger for an organization that has much of it.
+ */
 export async function readTokenUse(database: Database, organizationId: string): Promise<TokenUse> {
   const { rows } = await database.query(
     `with span as (
@@ -74,8 +77,10 @@ export async function readTokenUse(database: Database, organizationId: string): 
        where o.id = $1
      ), used as (
        select l.token_id, count(*) filter (where l.kind = 'charge')::integer as charges, -sum(l.amount_mils)::bigint as net_mils
-       from ledger_entries l, span
-       where l.organization_id = $1 and l.version >= span.first and l.kind in ('charge', 'reversal')
+       from span cross join lateral (
+         select token_id, kind, amount_mils from ledger_entries
+         where organization_id = $1 and version >= span.first order by version desc limit $2) l
+       where l.kind in ('charge', 'reversal')
        group by l.token_id
      )
      select s.is_whole, u.*,

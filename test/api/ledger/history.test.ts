@@ -7,6 +7,7 @@ import { newId } from "../../../shared/ids.ts";
 import { openFreshDatabase } from "../../harness/servers/open-database.ts";
 import { aMonth, type BackdatedEntry, backdateLedger } from "../../harness/fixtures/backdate-ledger.ts";
 import { createPayer } from "../../harness/fixtures/payer.ts";
+import { asOwner } from "../../harness/servers/as-owner.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
 
 const { database, url } = await openFreshDatabase(afterAll);
@@ -191,4 +192,28 @@ test("pages of the history have no gap and no repeat, whatever comes meanwhile",
   expect(ids(paged)).toEqual(ids(whole));
   const times = paged.map(({ at }) => at.getTime());
   expect(times).toEqual(times.toSorted((one, next) => next - one));
+});
+
+test("the credit of an organization that has most of the ledger is read without its charges", async () => {
+  const { database: one, url: itsUrl } = await openFreshDatabase(onTestFinished, { sizeMax: 1 });
+  const organizationId = await createPayer(one, 1);
+  await asOwner(itsUrl, (owner) =>
+    owner.query(`
+      insert into organizations (id, name, plan_code) select 'org_0' || lpad(n::text, 25, '0'), 'Small', 'free' from generate_series(1, 3000) n;
+      insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, grant_id)
+        select id, 1, 'grant', 0, 0, id from organizations where name = 'Small';
+      insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, token_id)
+        select '${organizationId}', 1 + n, 'charge', 0, 1, n, 'a token' from generate_series(1, 60000) n;
+      update organizations set version = 60001 where id = '${organizationId}';
+      analyze ledger_entries`),
+  );
+  const entriesRead = async () => {
+    await one.query("select pg_stat_force_next_flush()");
+    const statement =
+      "select (seq_tup_read + idx_tup_fetch)::int as entries from pg_stat_user_tables where relname = 'ledger_entries'";
+    return Number((await one.query(statement)).rows[0].entries);
+  };
+  const before = await entriesRead();
+  await readHistory(one, organizationId, { filter: "grants", limit: 25 });
+  expect((await entriesRead()) - before).toBeLessThan(100);
 });
