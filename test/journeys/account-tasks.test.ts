@@ -47,199 +47,147 @@ const see = (page: Page, words: string | RegExp) => page.getByText(words).first(
 /** The first of last month, in UTC. */
 const lastMonth = () => new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 1));
 
-const tasks: Task[] = [
-  {
-    title: "sees when the credit ends",
-    clicks: 0,
-    run: async ({ page }) => see(page, /Lasts until about \d+ \w+ \d{4}, ≈ [\d,]+ searches/),
-  },
-  {
-    title: "sees what a token spent",
-    clicks: 2,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Tokens"));
-      await hands.press(link(page, "Unnamed"));
-      await see(page, "for 2 charged searches");
-    },
-  },
-  {
-    title: "sees how long the searches of a token took",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.choose(page.getByLabel("Usage of"), "leaked");
-      await hands.press(button(page, "Show"));
-      await page.waitForURL(/token=tok_/);
-      await hands.press(link(page, "Latency"));
-      await page.waitForURL(/measure=latency/);
-      await see(page, "No searches in this period");
-    },
-  },
-  {
-    title: "finds a search by its keyword",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Searches"));
-      await hands.fill(page.getByLabel("Keyword or request ID"), "Highest");
-      await page.keyboard.press("Enter");
-      await page.waitForURL(/find=Highest/);
-      await hands.press(link(page, keyword));
-      await page.getByRole("heading", { name: keyword }).waitFor();
-    },
-  },
-  {
-    title: "finds the searches of yesterday",
-    clicks: 2,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Searches"));
-      await hands.press(link(page, "yesterday"));
-      await page.waitForURL(/from=.*to=/);
-      await link(page, repeated).waitFor();
-    },
-  },
-  {
-    title: "finds a search by the day on which it was sent",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Searches"));
-      await hands.date(page.getByLabel("To", { exact: true }), new Date(Date.now() - dayMs));
-      await hands.press(button(page, "Find"));
-      await page.waitForURL(/to=20/);
-      await link(page, repeated).waitFor();
-    },
-  },
-  {
-    title: "compares a search with yesterday's answer",
-    clicks: 2,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, repeated));
-      await hands.press(link(page, /^Compare with the answer of /));
-      await page.getByRole("heading", { name: /\d+ (new|gone|moved|unchanged)/ }).waitFor();
-    },
-  },
-  {
-    title: "sees why a search was not charged",
-    clicks: 2,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Searches"));
-      await hands.press(link(page, "Not charged"));
-      await page.waitForURL(/refunded/);
-      await see(page, "No answer arrived before the deadline");
-    },
-  },
-  {
-    title: "finds out why a request was refused",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Searches"));
-      await hands.press(link(page, "Refused"));
-      await page.waitForURL(/refused/);
-      await hands.press(link(page, refused));
-      await page.getByRole("heading", { name: "Refused 400" }).waitFor();
-      await see(page, "What to do:");
-    },
-  },
-  {
-    title: "shares an answer",
-    clicks: 2,
-    run: async ({ page, hands, colleague }) => {
-      await hands.press(link(page, repeated));
-      await page.getByRole("heading", { name: "Answer", exact: true }).waitFor();
-      await hands.press(page.locator("#address"));
-      await page.waitForURL(/req_/);
-      const other = await colleague(page.url());
-      await other.getByRole("heading", { name: repeated }).waitFor();
-      await other.locator("#answer .page a").first().waitFor();
-    },
-  },
-  {
-    title: "makes a token",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Tokens"));
-      await hands.fill(page.getByLabel("Name"), "crawler");
-      await hands.press(button(page, "Create token"));
-      await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
-    },
-  },
-  {
-    title: "revokes a leaked token",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Tokens"));
-      await hands.press(link(page, "Revoke “leaked”"));
-      await hands.press(button(page, "Revoke permanently"));
-      await see(page, "Token revoked");
-    },
-  },
-  {
-    title: "rotates a token",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Tokens"));
-      await hands.press(link(page, "leaked"));
-      await hands.press(button(page, "Rotate"));
-      await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
-      await see(page, "It replaces the old one, which ends on");
-    },
-  },
-  {
-    title: "limits what is spent in a day",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Settings"));
-      await hands.fill(page.getByLabel("Daily limit"), "2.50");
-      await hands.press(button(page, "Save limits"));
-      await see(page, "Limits saved");
-    },
-  },
-  {
-    title: "is warned of a low balance",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Settings"));
-      await hands.fill(page.getByLabel("Threshold in US dollars"), "900");
-      await page.keyboard.press("Enter");
-      await see(page, "Threshold saved");
-      await hands.press(link(page, "Overview"));
-      await see(page, "is below your threshold of");
-    },
-  },
-  {
-    title: "downloads the statement of last month",
-    clicks: 2,
-    run: async ({ page, hands }) => {
-      const month = lastMonth().toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
-      await hands.press(link(page, "Payments"));
-      const csv = page.getByLabel(`CSV of ${month}`);
-      const [download] = await Promise.all([page.waitForEvent("download"), hands.press(csv)]);
-      expect(await text(await download.createReadStream())).toContain("closing");
-    },
-  },
-  {
-    title: "tries a search in Munich on a phone",
-    clicks: 3,
-    run: async ({ page, hands }) => {
-      await hands.press(link(page, "Playground"));
-      await page.locator("#keyword:focus").waitFor();
-      await page.keyboard.type("bakery");
-      await hands.choose(page.getByLabel("Device"), "Mobile");
-      await hands.fill(page.getByLabel("Country or place"), "Munich, Germany");
-      await page.keyboard.press("Enter");
-      await page.locator("#answer").waitFor();
-    },
-  },
-  {
-    title: "adds credit",
-    clicks: 1,
-    run: async ({ page, hands }) => {
-      await page.route("https://checkout.stripe.com/**", (route) =>
-        route.fulfill({ contentType: "text/html", body: "<h1>Pay here</h1>" }),
-      );
-      await hands.press(button(page, "Continue to payment"));
-      await page.getByRole("heading", { name: "Pay here" }).waitFor();
-    },
-  },
-];
+const tasks: Task[] = [];
+const task = (title: string, clicks: number, run: Task["run"]) => void tasks.push({ title, clicks, run });
+
+task("sees when the credit ends", 0, async ({ page }) =>
+  see(page, /Lasts until about \d+ \w+ \d{4}, ≈ [\d,]+ searches/),
+);
+
+task("sees what a token spent", 2, async ({ page, hands }) => {
+  await hands.press(link(page, "Tokens"));
+  await hands.press(link(page, "Unnamed"));
+  await see(page, "for 2 charged searches");
+});
+
+task("sees how long the searches of a token took", 3, async ({ page, hands }) => {
+  await hands.choose(page.getByLabel("Usage of"), "leaked");
+  await hands.press(button(page, "Show"));
+  await page.waitForURL(/token=tok_/);
+  await hands.press(link(page, "Latency"));
+  await page.waitForURL(/measure=latency/);
+  await see(page, "No searches in this period");
+});
+
+task("finds a search by its keyword", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Searches"));
+  await hands.fill(page.getByLabel("Keyword or request ID"), "Highest");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/find=Highest/);
+  await hands.press(link(page, keyword));
+  await page.getByRole("heading", { name: keyword }).waitFor();
+});
+
+task("finds the searches of yesterday", 2, async ({ page, hands }) => {
+  await hands.press(link(page, "Searches"));
+  await hands.press(link(page, "yesterday"));
+  await page.waitForURL(/from=.*to=/);
+  await link(page, repeated).waitFor();
+});
+
+task("finds a search by the day on which it was sent", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Searches"));
+  await hands.date(page.getByLabel("To", { exact: true }), new Date(Date.now() - dayMs));
+  await hands.press(button(page, "Find"));
+  await page.waitForURL(/to=20/);
+  await link(page, repeated).waitFor();
+});
+
+task("compares a search with yesterday's answer", 2, async ({ page, hands }) => {
+  await hands.press(link(page, repeated));
+  await hands.press(link(page, /^Compare with the answer of /));
+  await page.getByRole("heading", { name: /\d+ (new|gone|moved|unchanged)/ }).waitFor();
+});
+
+task("sees why a search was not charged", 2, async ({ page, hands }) => {
+  await hands.press(link(page, "Searches"));
+  await hands.press(link(page, "Not charged"));
+  await page.waitForURL(/refunded/);
+  await see(page, "No answer arrived before the deadline");
+});
+
+task("finds out why a request was refused", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Searches"));
+  await hands.press(link(page, "Refused"));
+  await page.waitForURL(/refused/);
+  await hands.press(link(page, refused));
+  await page.getByRole("heading", { name: "Refused 400" }).waitFor();
+  await see(page, "What to do:");
+});
+
+task("shares an answer", 2, async ({ page, hands, colleague }) => {
+  await hands.press(link(page, repeated));
+  await page.getByRole("heading", { name: "Answer", exact: true }).waitFor();
+  await hands.press(page.locator("#address"));
+  await page.waitForURL(/req_/);
+  const other = await colleague(page.url());
+  await other.getByRole("heading", { name: repeated }).waitFor();
+  await other.locator("#answer .page a").first().waitFor();
+});
+
+task("makes a token", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Tokens"));
+  await hands.fill(page.getByLabel("Name"), "crawler");
+  await hands.press(button(page, "Create token"));
+  await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
+});
+
+task("revokes a leaked token", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Tokens"));
+  await hands.press(link(page, "Revoke “leaked”"));
+  await hands.press(button(page, "Revoke permanently"));
+  await see(page, "Token revoked");
+});
+
+task("rotates a token", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Tokens"));
+  await hands.press(link(page, "leaked"));
+  await hands.press(button(page, "Rotate"));
+  await page.getByRole("heading", { name: "Copy the token now" }).waitFor();
+  await see(page, "It replaces the old one, which ends on");
+});
+
+task("limits what is spent in a day", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Settings"));
+  await hands.fill(page.getByLabel("Daily limit"), "2.50");
+  await hands.press(button(page, "Save limits"));
+  await see(page, "Limits saved");
+});
+
+task("is warned of a low balance", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Settings"));
+  await hands.fill(page.getByLabel("Threshold in US dollars"), "900");
+  await page.keyboard.press("Enter");
+  await see(page, "Threshold saved");
+  await hands.press(link(page, "Overview"));
+  await see(page, "is below your threshold of");
+});
+
+task("downloads the statement of last month", 2, async ({ page, hands }) => {
+  const month = lastMonth().toLocaleDateString("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+  await hands.press(link(page, "Payments"));
+  const csv = page.getByLabel(`CSV of ${month}`);
+  const [download] = await Promise.all([page.waitForEvent("download"), hands.press(csv)]);
+  expect(await text(await download.createReadStream())).toContain("closing");
+});
+
+task("tries a search in Munich on a phone", 3, async ({ page, hands }) => {
+  await hands.press(link(page, "Playground"));
+  await page.locator("#keyword:focus").waitFor();
+  await page.keyboard.type("bakery");
+  await hands.choose(page.getByLabel("Device"), "Mobile");
+  await hands.fill(page.getByLabel("Country or place"), "Munich, Germany");
+  await page.keyboard.press("Enter");
+  await page.locator("#answer").waitFor();
+});
+
+task("adds credit", 1, async ({ page, hands }) => {
+  await page.route("https://checkout.stripe.com/**", (route) =>
+    route.fulfill({ contentType: "text/html", body: "<h1>Pay here</h1>" }),
+  );
+  await hands.press(button(page, "Continue to payment"));
+  await page.getByRole("heading", { name: "Pay here" }).waitFor();
+});
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let stripe: StripeStub;
