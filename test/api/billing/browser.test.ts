@@ -40,6 +40,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   async function openAt(path: string, looks: Parameters<typeof visitor>[2] = {}, token?: string): Promise<Visitor> {
     const person = await openPage(looks);
     await signInAt(person.page, service, url + path, token ?? (await service.organization()).token);
+    await person.page.getByRole("button", { name: "Sign out" }).waitFor();
     return person;
   }
 
@@ -70,14 +71,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("forms and filters answer in place: the page is not loaded again, the focus goes to what changed, and back and forward work", async () => {
-    const person = await openPage();
-    const organization = await service.organization();
-    await signIn(person, organization);
+    const person = await openAt("/billing/settings");
     const { page } = person;
     const loads = () => page.evaluate("performance.timeOrigin");
     const focused = (locator: ReturnType<typeof page.locator>) =>
       service.until(() => locator.evaluate((element) => element.matches(":focus")));
-    await page.goto(`${url}/billing/settings`);
     const loaded = await loads();
     const threshold = page.getByLabel("Threshold in US dollars");
     const save = page.getByRole("button", { name: "Save threshold" });
@@ -168,11 +166,8 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a form that is sent after the session has ended keeps what was entered, and is saved after a sign-in in another tab", async () => {
-    const person = await openPage();
-    const organization = await service.organization();
-    await signIn(person, organization);
-    const { page, context } = person;
-    await page.goto(`${url}/billing/settings`);
+    const { token } = await service.organization();
+    const { page, context } = await openAt("/billing/settings", {}, token);
     const threshold = page.getByLabel("Threshold in US dollars");
     await context.clearCookies();
     await threshold.fill("5");
@@ -181,7 +176,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByRole("alert").filter({ hasText: "Sign in in another tab" }).and(page.locator(":focus")).waitFor();
       expect([await threshold.inputValue(), await page.getByRole("alert").count()]).toEqual(["5", 1]);
     }
-    await signInAt(await context.newPage(), service, `${url}/billing`, organization.token);
+    await signInAt(await context.newPage(), service, `${url}/billing`, token);
     await threshold.press("Enter");
     await page.getByText("Threshold saved: $5.00.").waitFor();
   });
@@ -236,11 +231,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("the numbers of a day are shown under the pointer, by keyboard, and in a table", async () => {
-    const person = await openPage();
-    const organization = await organizationWithAMonth();
-    await logSearches(service.databaseUrl, organization.organizationId);
-    await signIn(person, organization);
-    const { page } = person;
+    const { organizationId, token } = await organizationWithAMonth();
+    await logSearches(service.databaseUrl, organizationId);
+    const { page } = await openAt("/billing", {}, token);
     const days = page.locator(".chart").first().locator(".day");
     await days.nth(5).hover();
     expect(await days.nth(5).locator(".summary").isVisible()).toBe(true);
@@ -274,9 +267,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a filter that is chosen while another one loads is the one that is shown", async () => {
-    const { page, ...person } = await openPage();
-    const organization = await organizationWithAMonth();
-    await signIn({ page, ...person }, organization);
+    const { page } = await openAt("/billing", {}, (await organizationWithAMonth()).token);
     const isChosen = Promise.withResolvers<void>();
     await page.route(/range=90d/, async (route) => {
       await isChosen.promise;
@@ -293,10 +284,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("a statement shows every amount of a day on a phone, and on paper as a table without the navigation", async () => {
-    const person = await openPage({ width: 390 });
-    await signIn(person, await organizationWithAMonth());
-    const { page } = person;
-    await page.goto(`${url}/billing/statements/${new Date().toISOString().slice(0, 7)}`);
+    const { token } = await organizationWithAMonth();
+    const month = new Date().toISOString().slice(0, 7);
+    const { page } = await openAt(`/billing/statements/${month}`, { width: 390 }, token);
     const cells = page.getByRole("group", { name: "Searches by day" }).locator("tbody tr").first().locator("td");
     const places = () => cells.evaluateAll((found) => found.map((cell) => cell.getBoundingClientRect().toJSON()));
     const onPhone = await places();
@@ -326,10 +316,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("without JavaScript the numbers of a day are shown too, and a person can sign out", async () => {
-    const person = await openPage({ script: false });
-    const organization = await organizationWithAMonth();
-    await signIn(person, organization);
-    const { page } = person;
+    const { page } = await openAt("/billing", { script: false }, (await organizationWithAMonth()).token);
     await page.locator(".day").nth(3).hover();
     expect(await page.locator(".summary").nth(3).isVisible()).toBe(true);
     expect(await page.getByText("Live").count()).toBe(0);
@@ -338,8 +325,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("if the service is down the page says so, and it reloads by itself", async () => {
-    const person = await openPage();
-    await signIn(person, await service.organization());
+    const person = await openAt("/billing");
     await live(person);
     const { port } = service.redisServer;
     await service.redisServer.stop();
@@ -353,12 +339,9 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
 
   test("in forced colours the current page and filter stay marked, and the dots keep their colours", async () => {
-    const person = await openPage();
-    const organization = await service.organization();
-    await service.search(organization.token, { keyword: "coffee" });
-    await signIn(person, organization);
-    const { page } = person;
-    await page.goto(`${url}/billing/searches`);
+    const { token } = await service.organization();
+    await service.search(token, { keyword: "coffee" });
+    const { page } = await openAt("/billing/searches", {}, token);
     const dot = () =>
       page.evaluate('getComputedStyle(document.querySelector(".outcome.charged"), "::before").backgroundColor');
     const usual = await dot();

@@ -1,16 +1,15 @@
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { helpHeadingOf, helpPathOf } from "../../../api/http/send-error.ts";
 import { axeFindings, openBrowser, visitor } from "../../harness/clients/browser.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
-import type { Service } from "../../harness/processes/service.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
 /** The API reference in a browser. */
 
-let service: Service;
+let origin: string;
 beforeAll(async () => {
-  service = await usualService();
+  origin = (await usualService()).apis[0]?.url ?? "";
 });
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
@@ -20,15 +19,20 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   });
   afterAll(() => browser.close());
 
+  async function openAt(path: string, looks: Parameters<typeof visitor>[2] = {}) {
+    const person = await visitor(browser, [origin], looks);
+    onTestFinished(() => person.context.close());
+    await person.page.goto(origin + path);
+    return person;
+  }
+
   test.each([
     { width: 390, dark: true },
     { width: 1280, dark: false },
   ])(
     "an operation is read at $width px, dark $dark: no data leaves the origin or is stored, and axe finds no fault",
     async ({ width, dark }) => {
-      const origin = service.apis[0]?.url ?? "";
-      const { page, foreign, complaints } = await visitor(browser, [origin], { width, dark });
-      await page.goto(`${origin}/docs#tag/search`);
+      const { page, foreign, complaints } = await openAt("/docs#tag/search", { width, dark });
       await page.getByText(`${origin}/v1/serp/search`).first().waitFor();
       expect(await axeFindings(page)).toEqual([]);
       expect(await pageOf(page)).toEqual({ isTooWide: false, isDark: dark });
@@ -39,14 +43,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
       expect(await kept(page)).toMatchObject({ session: {}, cookie: "" });
       expect(await page.context().cookies()).toEqual([]);
-      await page.close();
     },
   );
 
   test("a reader finds an operation by the sidebar and by search, sees code in three languages, and the way to the account", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const { page } = await visitor(browser, [origin]);
-    await page.goto(`${origin}/docs`);
+    const { page } = await openAt("/docs");
     const sidebar = page.getByRole("complementary", { name: "Sidebar for Serpmill" });
     await sidebar.getByRole("link", { name: "Search Google" }).waitFor();
     for (const href of ["/billing", "/#agents", "/"]) {
@@ -64,24 +65,19 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.getByRole("option").allInnerTexts()).toEqual(["curl", "JavaScript", "Python"]);
     await page.getByRole("option", { name: "JavaScript" }).click();
     await codeWith(`fetch("${origin}/v1/usage"`);
-    await page.close();
   });
 
   test("the page says so if the reference did not load", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const { page } = await visitor(browser, [origin]);
+    const { page } = await openAt("/");
     await page.route("**/openapi.json", (route) => route.fulfill({ status: 503, body: "no server is available" }));
     await page.goto(`${origin}/docs`);
     expect(await page.getByRole("alert").textContent()).toBe("The reference did not load. Reload the page.");
-    await page.close();
   });
 
   test.each(["429", "retry"])(
     "the search for %s finds the section of an error, where the link of its answer leads",
     async (words) => {
-      const origin = service.apis[0]?.url ?? "";
-      const { page } = await visitor(browser, [origin]);
-      await page.goto(`${origin}${helpPathOf("rate_limited")}`);
+      const { page } = await openAt(helpPathOf("rate_limited"));
       const heading = page.getByRole("heading", { name: helpHeadingOf("rate_limited") });
       await heading.waitFor();
       await page.waitForFunction(
@@ -93,21 +89,17 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       const found = page.getByRole("option", { name: helpHeadingOf("rate_limited") });
       await found.waitFor();
       expect(await found.count()).toBe(1);
-      await page.close();
     },
   );
 
   test("the search for retry leads to what may be repeated", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const { page } = await visitor(browser, [origin]);
-    await page.goto(`${origin}/docs`);
+    const { page } = await openAt("/docs");
     await page.getByRole("button", { name: "Open Search" }).first().click();
     await page.keyboard.type("retry");
     await page.getByRole("option", { name: "Retry safely" }).click();
     await page.waitForURL(`${origin}/docs#description/retry-safely`);
     await page.getByRole("heading", { name: "Retry safely" }).waitFor();
     expect(await page.getByText("Wait 35 s for an answer").isVisible()).toBe(true);
-    await page.close();
   });
 });
 

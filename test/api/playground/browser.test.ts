@@ -1,8 +1,8 @@
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createSignInCode } from "../../../api/billing/session/sign-in-codes.ts";
 import { hashToken } from "../../../api/tokens/tokens.ts";
-import { openBrowser, signInAt, visitor } from "../../harness/clients/browser.ts";
+import { openBrowser, signInAt, type Visitor, visitor } from "../../harness/clients/browser.ts";
 import { faultsOf } from "../../harness/clients/page-faults.ts";
 import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { forgetSignIns, signIn } from "../../harness/clients/page-visitor.ts";
@@ -12,8 +12,10 @@ import { usualService } from "../../harness/processes/usual-stack.ts";
 /** The playground as people use it. */
 
 let service: Service;
+let origin: string;
 beforeAll(async () => {
   service = await usualService();
+  origin = service.apis[0]?.url ?? "";
 });
 beforeEach(() => forgetSignIns(service));
 afterAll(async () => {
@@ -44,15 +46,28 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     }, 50);
   })()`;
 
-  async function linkOf({ token }: Pick<Organization, "token">, origin: string): Promise<string> {
+  async function open(looks: Parameters<typeof visitor>[2] = {}): Promise<Visitor> {
+    const person = await visitor(browser, [origin], looks);
+    onTestFinished(() => person.context.close());
+    return person;
+  }
+
+  /** The playground, where a new organization, or this one, has signed in. */
+  async function openPlayground(looks?: Parameters<typeof visitor>[2], given?: Organization) {
+    const organization = given ?? (await service.organization());
+    const person = await open(looks);
+    await signInAt(person.page, service, `${origin}/playground`, organization.token);
+    return { ...person, ...organization };
+  }
+
+  async function linkOf({ token }: Organization): Promise<string> {
     return `${origin}/playground${await createSignInCode(service.redis, hashToken(token).toString("hex"))}`;
   }
 
   test("a link signs in once, leaves the address, and the first keys are the keyword", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const link = await linkOf(await service.organization(), origin);
-    const person = await visitor(browser, [origin], { width: 390 });
-    const { page, foreign, complaints, context } = person;
+    const link = await linkOf(await service.organization());
+    const person = await open({ width: 390 });
+    const { page, foreign, complaints } = person;
     await page.goto(link);
     await page.getByLabel("Keyword").waitFor();
     expect(page.url()).toBe(`${origin}/playground`);
@@ -66,23 +81,20 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByText("German · 20 results · Full · ai_overview").waitFor();
     expect(await faultsOf(person, "the form")).toEqual([]);
     expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
-    await context.close();
     for (const script of [true, false]) {
-      const late = await visitor(browser, [origin], { script });
+      const late = await open({ script });
       await forgetSignIns(service);
       await late.page.goto(link);
       await late.page
         .getByText(script ? "This link has been used" : "You get the first one from the operator")
         .waitFor();
       expect(await late.context.cookies()).toEqual([]);
-      await late.context.close();
     }
   });
 
   test("a link on another site does not sign a person in", async () => {
-    const origin = service.apis[0]?.url ?? "";
-    const link = await linkOf(await service.organization(), origin);
-    const { page, context } = await visitor(browser, [origin]);
+    const link = await linkOf(await service.organization());
+    const { page, context } = await open();
     await page.route("http://localhost/", (route) =>
       route.fulfill({ contentType: "text/html", body: `<a href="${link}">Win</a>` }),
     );
@@ -92,15 +104,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect([page.url(), await context.cookies()]).toEqual([`${origin}/playground`, []]);
     await page.goto(link);
     await page.getByLabel("Keyword").waitFor();
-    await context.close();
   });
 
   test("without JavaScript a person searches by keyboard alone", async () => {
-    const { token } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const person = await visitor(browser, [origin], { width: 320, script: false });
-    const { page, foreign, complaints, context } = person;
-    await signInAt(page, service, `${origin}/playground`, token);
+    const person = await openPlayground({ width: 320, script: false });
+    const { page, foreign, complaints } = person;
     await page.getByLabel("Keyword").focus();
     await page.keyboard.type("it's");
     await page.keyboard.press("Enter");
@@ -113,7 +121,6 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     expect(await page.locator("#answer .serp").isVisible()).toBe(false);
     expect(await faultsOf(person, "an answer")).toEqual([]);
     expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
-    await context.close();
   });
 
   // Whether a text that begins with Hebrew ends to the left of its beginning.
@@ -129,10 +136,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   })()`;
 
   test("a keyword and results that begin from right to left are read from right to left", async () => {
-    const { token } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const { page, context } = await visitor(browser, [origin]);
-    await signInAt(page, service, `${origin}/playground`, token);
+    const { page } = await openPlayground();
     await page.getByLabel("Keyword").fill("פיצה!");
     await page.keyboard.press("Enter");
     await page.locator(".serp .organic .title a", { hasText: "פיצה!" }).first().waitFor();
@@ -140,14 +144,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.goto(`${origin}/billing/searches`);
     await page.locator("a.keyword").waitFor();
     expect(await page.evaluate(runsLeft("a.keyword", "!"))).toBe(true);
-    await context.close();
   });
 
   test("the back button leads to the fields of the form, after an answer and after the session has ended", async () => {
-    const { token } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const { page, context } = await visitor(browser, [origin]);
-    await signInAt(page, service, `${origin}/playground`, token);
+    const { page, context, token } = await openPlayground();
     const keyword = page.getByLabel("Keyword");
     const fieldsAre = async (typed: string) => {
       expect(await keyword.inputValue()).toBe(typed);
@@ -177,15 +177,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Sign in" }).click();
     await keyword.waitFor();
     await fieldsAre("cocoa");
-    await context.close();
   });
 
   test("while a search runs the page says so and for how long, a second press and a stop pay nothing more, and its end has the focus", async () => {
-    const { token, organizationId } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const person = await visitor(browser, [origin], { width: 390 });
-    const { page, context } = person;
-    await signInAt(page, service, `${origin}/playground`, token);
+    const person = await openPlayground({ width: 390 });
+    const { page, organizationId } = person;
     const said: string[] = [];
     page.on("console", (message) => said.push(message.text()));
     await page.getByLabel("Keyword").fill("sandbox:slow=4000");
@@ -201,15 +197,11 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.keyboard.press("Enter");
     await page.getByText("No answer").waitFor();
     expect(await page.locator("h2:focus").textContent()).toBe("No answer");
-    await context.close();
   });
 
   test("a person cancels a search that runs, also with an edited form, and pays nothing, and after a charge is led to its answer", async () => {
-    const { token, organizationId } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const person = await visitor(browser, [origin], { width: 390 });
-    const { page, context, complaints } = person;
-    await signInAt(page, service, `${origin}/playground`, token);
+    const person = await openPlayground({ width: 390 });
+    const { page, complaints, organizationId } = person;
     await page.getByLabel("Keyword").fill("sandbox:slow=8000");
     // In the page, because Playwright waits for a navigation that has begun.
     const cancelling = `setTimeout(() => {
@@ -239,18 +231,15 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       { kind: "refund", mils: 0 },
       { kind: "charge", mils: -5 },
     ]);
-    await context.close();
   });
 
   test("on a phone JSON and code are a tab away, the JSON folds and copies paths by keyboard and by click, and the answer's link opens for a colleague alone", async () => {
     const organization = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const person = await visitor(browser, [origin], { width: 390 });
+    const person = await openPlayground({ width: 390 }, organization);
     const { page, context, foreign, complaints } = person;
     await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
     const copied = () => page.evaluate("navigator.clipboard.readText()");
     const item = (path: string) => page.locator(`[data-path="${path}"]`);
-    await signInAt(page, service, `${origin}/playground`, organization.token);
     await page.getByLabel("Keyword").fill("coffee");
     await page.keyboard.press("Enter");
     await page.getByRole("radio", { name: "JSON" }).check();
@@ -280,17 +269,14 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     for (const beside of [page.locator(".serp"), page.getByRole("tree")]) expect(await beside.isVisible()).toBe(true);
     expect(await faultsOf(person, "the page of the search")).toEqual([]);
     expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] });
-    await context.close();
     const path = link.slice(origin.length);
     expect((await (await signIn(service, organization)).get(path)).text).toContain('<ol class="serp">');
     expect((await (await signIn(service, await service.organization())).get(path)).status).toBe(404);
   });
 
   test("the highlighted code and the price follow the form, and the price is what is charged", async () => {
-    const { token, organizationId } = await service.organization({ terms: { pricePerPageMils: 4 } });
-    const origin = service.apis[0]?.url ?? "";
-    const { page, context } = await visitor(browser, [origin]);
-    await signInAt(page, service, `${origin}/playground`, token);
+    const organization = await service.organization({ terms: { pricePerPageMils: 4 } });
+    const { page, organizationId } = await openPlayground({}, organization);
     await page.getByLabel("Keyword").fill("it's");
     await page.locator("summary").click();
     await page.getByLabel("Depth").selectOption("20");
@@ -309,14 +295,10 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Search" }).click();
     await page.locator("#answer").waitFor();
     expect(await service.chargesOf({ organizationId })).toEqual([{ kind: "charge", mils: -8 }]);
-    await context.close();
   });
 
   test("the form lists suggestions while a person types", async () => {
-    const { token } = await service.organization();
-    const origin = service.apis[0]?.url ?? "";
-    const { page, context, complaints } = await visitor(browser, [origin]);
-    await signInAt(page, service, `${origin}/playground`, token);
+    const { page, complaints } = await openPlayground();
     for (const details of await page.locator("#search details").all()) await details.locator("summary").click();
     const listed = (list: string, value: string) =>
       page.locator(`#${list} option[value="${value}"]`).waitFor({ state: "attached" });
@@ -325,6 +307,5 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByLabel("Language", { exact: true }).pressSequentially("deut");
     await listed("languages", "German");
     expect(complaints).toEqual([]);
-    await context.close();
   });
 });
