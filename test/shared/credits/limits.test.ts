@@ -6,7 +6,7 @@ import { correctCredit, decideSettlements, grantCredit, readCredit } from "../..
 import { renewalBehind, spentIn } from "../../../shared/credits/limits.ts";
 import type { PayerLimits } from "../../../shared/queue/search-job.ts";
 import { newId } from "../../../shared/ids.ts";
-import { changeLimits } from "../../../api/organizations/limits.ts";
+import { changeLimits, type LimitChange } from "../../../api/organizations/limits.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { chargeOf } from "../../harness/fixtures/charge-of.ts";
@@ -32,6 +32,17 @@ async function charge({ organizationId, tokenId }: Payer, count: number, mils = 
   };
 }
 
+const limitOrganization = ({ organizationId }: Payer, limits: LimitChange) =>
+  changeLimits(service.database, "organization", organizationId, limits);
+const limitToken = ({ tokenId }: Payer, limits: LimitChange) =>
+  changeLimits(service.database, "token", tokenId, limits);
+const limitBoth = async (payer: Payer, limits: LimitChange) => {
+  await limitOrganization(payer, limits);
+  await limitToken(payer, limits);
+};
+const grant = (payer: Payer) =>
+  grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+
 /** What counts on this day and in this month, of the organization and the token. */
 async function spending({ organizationId, tokenId }: Payer) {
   const credit = await readCredit(service.database, organizationId, { tokenId });
@@ -39,6 +50,9 @@ async function spending({ organizationId, tokenId }: Payer) {
     (text) => text && [spentIn("day", text), spentIn("month", text)],
   );
 }
+
+/** That of an organization and of its only token, which spent the same. */
+const both = (day: number, month = day) => Array.from({ length: 2 }, () => [day, month]);
 
 /** Makes everything that was counted and charged until now look as old as this. */
 async function age({ organizationId, tokenId }: Payer, interval: string) {
@@ -56,19 +70,13 @@ async function age({ organizationId, tokenId }: Payer, interval: string) {
 test("a limit counts what was spent before it was set, on that day and in that month, and no credit that was added", async () => {
   const payer = await service.organization();
   await charge(payer, 3);
-  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
-  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 1_000 });
-  expect(await spending(payer)).toEqual([
-    [15, 15],
-    [15, 15],
-  ]);
-  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+  await grant(payer);
+  await limitOrganization(payer, { dayMils: 1_000 });
+  await limitToken(payer, { monthMils: 1_000 });
+  expect(await spending(payer)).toEqual(both(15));
+  await grant(payer);
   await charge(payer, 1);
-  expect(await spending(payer)).toEqual([
-    [20, 20],
-    [20, 20],
-  ]);
+  expect(await spending(payer)).toEqual(both(20));
 });
 
 test("a correction is no spending, whether a limit was set before it or after it", async () => {
@@ -77,7 +85,7 @@ test("a correction is no spending, whether a limit was set before it or after it
     correctCredit(service.database, { ...payer, grantId: newId("correction"), mils, reason: "test" });
   await charge(payer, 3);
   await correct(-400);
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 100, monthMils: 100 });
+  await limitOrganization(payer, { dayMils: 100, monthMils: 100 });
   expect(await spending(payer)).toEqual([[15, 15], undefined]);
   await correct(-300);
   await correct(25);
@@ -88,38 +96,23 @@ test("a correction is no spending, whether a limit was set before it or after it
 
 test("charges of earlier days do not count against today, and those of the last month not against this one", async () => {
   const payer = await service.organization();
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 1_000 });
-  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
+  await limitBoth(payer, { dayMils: 1_000 });
   await charge(payer, 2);
   await age(payer, "40 days");
-  expect(await spending(payer)).toEqual([
-    [0, 0],
-    [0, 0],
-  ]);
+  expect(await spending(payer)).toEqual(both(0));
   // The first entry of the new day is credit: it begins the count, and is not spending.
-  await grantCredit(service.database, { ...payer, grantId: newId("grant"), mils: 70, reason: "test" });
+  await grant(payer);
   await charge(payer, 3);
-  expect(await spending(payer)).toEqual([
-    [15, 15],
-    [15, 15],
-  ]);
+  expect(await spending(payer)).toEqual(both(15));
   // Counted anew from the ledger, it is the same.
-  await changeLimits(service.database, "organization", payer.organizationId, { monthMils: 9 });
-  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 9 });
-  expect(await spending(payer)).toEqual([
-    [15, 15],
-    [15, 15],
-  ]);
+  await limitBoth(payer, { monthMils: 9 });
+  expect(await spending(payer)).toEqual(both(15));
 });
 
 test("charges that waited for a lock at midnight count for the new day, also where they are counted anew", async () => {
   const payer = await service.organization();
   const [first] = (await charge(payer, 1)).charged;
-  const limits = { dayMils: 1_000, monthMils: 1_000 };
-  const count = async () => {
-    await changeLimits(service.database, "organization", payer.organizationId, limits);
-    await changeLimits(service.database, "token", payer.tokenId, limits);
-  };
+  const count = () => limitBoth(payer, { dayMils: 1_000, monthMils: 1_000 });
   await count();
   await age(payer, "40 days");
   for (let searches = 0; searches < 12; searches += 1) await charge(payer, 1);
@@ -132,7 +125,7 @@ test("charges that waited for a lock at midnight count for the new day, also whe
       [first],
     );
   });
-  const counted = Array.from({ length: 2 }, () => [12 * priceMils, 12 * priceMils]);
+  const counted = both(12 * priceMils);
   expect(await spending(payer)).toEqual(counted);
   await count();
   expect(await spending(payer)).toEqual(counted);
@@ -147,11 +140,8 @@ test("as many charges as the reconciler reverses at once are reversed in time on
   const requests = charged.map((requestId) => ({ ...payer, requestId }));
   const [reversal] = await reverseCharges(service.database, requests, "undelivered");
   expect(reversal?.requestIds).toHaveLength(500);
-  const { rows } = await asOwner(service.databaseUrl, (client) =>
-    client.query("select count(*)::integer as late from late_reversals where organization_id = $1", [
-      payer.organizationId,
-    ]),
-  );
+  const late = "select count(*)::integer as late from late_reversals where organization_id = $1";
+  const { rows } = await asOwner(service.databaseUrl, (owner) => owner.query(late, [payer.organizationId]));
   expect(rows).toEqual([{ late: 500 }]);
 });
 
@@ -162,26 +152,21 @@ test.each([
 ])("a reversal of a charge $interval ago gives nothing back to a day or month that did not count it", async (given) => {
   const payer = await service.organization();
   const { organizationId } = payer;
-  await changeLimits(service.database, "organization", organizationId, { dayMils: 1_000 });
-  await changeLimits(service.database, "token", payer.tokenId, { dayMils: 1_000 });
+  await limitBoth(payer, { dayMils: 1_000 });
   const { charged } = await charge(payer, 4);
   await age(payer, given.interval);
   const reverse = (count: number) => {
     const charges = charged.splice(0, count).map((requestId) => ({ organizationId, requestId }));
     return reverseCharges(service.database, charges, "undelivered");
   };
-  const seen = [
-    [5, given.monthMils],
-    [5, given.monthMils],
-  ];
+  const seen = both(5, given.monthMils);
   // The first change of the new day, and one behind it.
   await reverse(1);
   await charge(payer, 1);
   await reverse(1);
   expect(await spending(payer)).toEqual(seen);
   // Counted anew from the ledger, it is the same.
-  await changeLimits(service.database, "organization", organizationId, { monthMils: 900 });
-  await changeLimits(service.database, "token", payer.tokenId, { monthMils: 900 });
+  await limitBoth(payer, { monthMils: 900 });
   expect(await spending(payer)).toEqual(seen);
   expect((await service.verify()).violations).toEqual([]);
 });
@@ -197,8 +182,7 @@ test.each([
   "of one batch, the charges beyond the $whose's limit are refused as $reason, whatever admitted them",
   async (given) => {
     const payer = await service.organization();
-    if (given.whose === "token") await changeLimits(service.database, "token", payer.tokenId, given.limit);
-    else await changeLimits(service.database, "organization", payer.organizationId, given.limit);
+    await (given.whose === "token" ? limitToken : limitOrganization)(payer, given.limit);
     expect((await charge(payer, 4)).refused).toEqual([given.reason, given.reason]);
     expect((await charge(payer, 1, 2)).refused).toEqual([]);
     expect((await charge(payer, 1, 1)).refused).toEqual([given.reason]);
@@ -234,8 +218,8 @@ test.each(["organization", "token"] as const)(
 
 test("what a token's limit refuses uses up nothing of the organization's limit", async () => {
   const payer = await service.organization();
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 2 * priceMils });
-  await changeLimits(service.database, "token", payer.tokenId, { dayMils: priceMils });
+  await limitOrganization(payer, { dayMils: 2 * priceMils });
+  await limitToken(payer, { dayMils: priceMils });
   const search = (tokenId = payer.tokenId) => chargeOf(payer.organizationId, { tokenId, priceMils });
   const batch = [search(), search(), search(), search(newId("tok"))];
   const decisions = await decideSettlements(service.database, batch);
@@ -249,9 +233,9 @@ test("what a token's limit refuses uses up nothing of the organization's limit",
 
 test("limits that are removed refuse nothing, and a limit of an unknown organization or token is not set", async () => {
   const payer = await service.organization();
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: 0, monthMils: 0 });
+  await limitOrganization(payer, { dayMils: 0, monthMils: 0 });
   expect((await charge(payer, 1)).refused).toEqual(["monthly_limit"]);
-  await changeLimits(service.database, "organization", payer.organizationId, { dayMils: null, monthMils: null });
+  await limitOrganization(payer, { dayMils: null, monthMils: null });
   expect((await charge(payer, 1)).refused).toEqual([]);
   expect(await changeLimits(service.database, "organization", newId("org"), { dayMils: 1 })).toBeUndefined();
   expect(await changeLimits(service.database, "token", newId("tok"), { dayMils: 1 })).toBeUndefined();

@@ -26,52 +26,50 @@ const entry =
   "insert into ledger_entries (organization_id, version, kind, amount_mils, balance_after_mils, request_id, grant_id, reason)";
 
 test.each([
-  ["update ledger_entries set amount_mils = 1", /permission denied/],
-  ["delete from ledger_entries", /permission denied/],
-  ["delete from refunds", /permission denied/],
-  [
-    "insert into refunds (request_id, organization_id, version, reason) values ('r', 'ORG', 1, 'x')",
-    /permission denied/,
-  ],
-  ["update refund_counts set searches = 0", /permission denied/],
-  ["truncate ledger_entries", /permission denied/],
-  ["delete from organizations", /permission denied/],
-  ["update undelivered set charged_at = now()", /permission denied/],
-  [`${entry} values ('ORG', 2, 'grant', 1, 11, null, 'h', null)`, /permission denied/],
-  ["update organizations set balance_mils = 1", /permission denied/],
-  ["update organizations set version = 0", /permission denied/],
-  ["update organizations set first_topup_at = null", /permission denied/],
-  ["insert into organizations (id, name, plan_code, balance_mils) values ('o', 'o', 'free', 1)", /permission denied/],
-  ["insert into undelivered (request_id, organization_id) values ('r', 'ORG')", /permission denied/],
-  ["delete from answers", /permission denied/],
-  ["insert into answers (slot, organization_id, key_hash) values (0, 'ORG', 'h')", /permission denied/],
-  ["update answers set body = 'x'", /permission denied/],
-  ["truncate answers_0", /permission denied/],
-  ["select body from kept_answers", /permission denied/],
-  ["update plans set cached_price_mils = 6", /cached_price_is_at_most_the_price/],
-  ["update tokens set hash = 'x'", /permission denied/],
-  ["update tokens set organization_id = 'ORG'", /permission denied/],
-  ["update tokens set scopes = '{search}'", /permission denied/],
-  ["update tokens set name = 'x'", /permission denied/],
-  ["update plans set starting_grant_mils = 1", /permission denied/],
-  ["delete from migrations", /permission denied/],
-  ["delete from ledger_checkpoints", /permission denied/],
-  ["update ledger_checkpoints set version = version + 1", /permission denied/],
-  ["insert into ledger_checkpoints values ('org_1', 1, 0, now())", /permission denied/],
-  ["update audit_entries set action = 'x'", /permission denied/],
-  ["delete from audit_entries", /permission denied/],
-  ["truncate audit_entries", /permission denied/],
-  ["insert into audit_entries (at, actor_kind, action) values (now(), 'stripe', 'x')", /permission denied/],
-  [
-    "insert into audit_entries (id, actor_kind, action) overriding system value values (1, 'stripe', 'x')",
-    /permission denied/,
-  ],
-  ["create function decide() returns int language sql return 1", /permission denied/],
-  ["alter function change_credit reset all", /must be owner/],
-  ["alter table ledger_entries disable trigger all", /must be owner/],
-])("the role serpmill is not allowed to: %s", async (statement, refusal) => {
-  await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(refusal);
+  "update ledger_entries set amount_mils = 1",
+  "delete from ledger_entries",
+  "delete from refunds",
+  "insert into refunds (request_id, organization_id, version, reason) values ('r', 'ORG', 1, 'x')",
+  "update refund_counts set searches = 0",
+  "truncate ledger_entries",
+  "delete from organizations",
+  "update undelivered set charged_at = now()",
+  `${entry} values ('ORG', 2, 'grant', 1, 11, null, 'h', null)`,
+  "update organizations set balance_mils = 1",
+  "update organizations set version = 0",
+  "update organizations set first_topup_at = null",
+  "insert into organizations (id, name, plan_code, balance_mils) values ('o', 'o', 'free', 1)",
+  "insert into undelivered (request_id, organization_id) values ('r', 'ORG')",
+  "delete from answers",
+  "insert into answers (slot, organization_id, key_hash) values (0, 'ORG', 'h')",
+  "update answers set body = 'x'",
+  "truncate answers_0",
+  "select body from kept_answers",
+  "update tokens set hash = 'x'",
+  "update tokens set organization_id = 'ORG'",
+  "update tokens set scopes = '{search}'",
+  "update tokens set name = 'x'",
+  "update plans set starting_grant_mils = 1",
+  "delete from migrations",
+  "delete from ledger_checkpoints",
+  "update ledger_checkpoints set version = version + 1",
+  "insert into ledger_checkpoints values ('org_1', 1, 0, now())",
+  "update audit_entries set action = 'x'",
+  "delete from audit_entries",
+  "truncate audit_entries",
+  "insert into audit_entries (at, actor_kind, action) values (now(), 'stripe', 'x')",
+  "insert into audit_entries (id, actor_kind, action) overriding system value values (1, 'stripe', 'x')",
+  "create function decide() returns int language sql return 1",
+])("the role serpmill has no right to: %s", async (statement) => {
+  await expect(database.query(statement.replace("ORG", organizationId))).rejects.toThrow(/permission denied/);
 });
+
+test.each(["alter function change_credit reset all", "alter table ledger_entries disable trigger all"])(
+  "the role serpmill is not the owner, and so may not: %s",
+  async (statement) => {
+    await expect(database.query(statement)).rejects.toThrow(/must be owner/);
+  },
+);
 
 test("every function that the role serpmill may call runs as its owner, with a fixed search path", async () => {
   const { rows } = await database.query(
@@ -93,13 +91,6 @@ test("only the role serpmill and the owner may call a function that moves money"
   expect(rows).toEqual([]);
 });
 
-test.each(["update ledger_entries set reason = 'x'", "delete from ledger_entries", "truncate ledger_entries cascade"])(
-  "not even the owner may: %s",
-  async (statement) => {
-    await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(/append only/);
-  },
-);
-
 const oldEntry = (action: string, days: number) =>
   asOwner(url, (client) =>
     client.query(
@@ -108,13 +99,17 @@ const oldEntry = (action: string, days: number) =>
     ),
   );
 
-test.each(["update audit_entries set action = 'x'", "delete from audit_entries", "truncate audit_entries"])(
-  "not even the owner may change the audit trail: %s",
-  async (statement) => {
-    await oldEntry("session.opened", 89);
-    await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(/the audit trail is append only/);
-  },
-);
+test.each([
+  ["the ledger is append only", "update ledger_entries set reason = 'x'"],
+  ["the ledger is append only", "delete from ledger_entries"],
+  ["the ledger is append only", "truncate ledger_entries cascade"],
+  ["the audit trail is append only", "update audit_entries set action = 'x'"],
+  ["the audit trail is append only", "delete from audit_entries"],
+  ["the audit trail is append only", "truncate audit_entries"],
+])("not even the owner may, because it is %s: %s", async (refusal, statement) => {
+  await oldEntry("session.opened", 89);
+  await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(refusal);
+});
 
 test("of the audit trail only sign-ins and sign-outs are deleted, once they are 90 days old", async () => {
   await Promise.all([oldEntry("session.opened", 91), oldEntry("session.closed", 92), oldEntry("token.revoked", 900)]);
@@ -172,6 +167,7 @@ test.each([
     `${token}, scopes, name) values (${tokenId}, 'ORG', ${tokenHash}, 'last', '{search}', ' ')`,
   ],
   ["window_admits_at_least_one", "update plans set window_limit = 0"],
+  ["cached_price_is_at_most_the_price", "update plans set cached_price_mils = 6"],
   ["price_is_never_negative", "update plans set price_mils = -1"],
   ["price_per_page_is_never_negative", "update plans set price_mils = null, price_per_page_mils = -1"],
   ["plan_has_one_price", "update plans set price_per_page_mils = 1"],
