@@ -55,25 +55,18 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     expect([...service.apis, ...service.workers].flatMap(({ errors }) => errors)).toEqual([]);
   });
 
-  test("without DATABASE_POOLER a process is refused with a sentence that names the setting", async () => {
-    const refusal = await refusalOf({});
-    expect(refusal).toMatchObject({
-      exitCode: 1,
-      level: 60,
-      msg: expect.stringMatching(/set DATABASE_POOLER=transaction/),
-    });
-  });
-
-  test("a PgBouncer that ignores the time-outs that a process asks for does not go unnoticed", async () => {
-    const ignoring = await startPgbouncer(service.processDatabaseUrl, [ignored]);
-    onTestFinished(ignoring.stop);
-    const refusal = await refusalOf({ DATABASE_URL: ignoring.url });
-    expect(refusal).toMatchObject({
-      exitCode: 1,
-      level: 60,
-      msg: expect.stringMatching(/set DATABASE_POOLER=transaction/),
-    });
-  });
+  test.each([
+    ["as it is", []],
+    ["that ignores the time-outs that a process asks for", [ignored]],
+  ])(
+    "without DATABASE_POOLER a PgBouncer %s is refused with a sentence that names the setting",
+    async (_, settings) => {
+      const found = await startPgbouncer(service.processDatabaseUrl, settings);
+      onTestFinished(found.stop);
+      const msg = expect.stringMatching(/set DATABASE_POOLER=transaction/);
+      expect(await refusalOf({ DATABASE_URL: found.url })).toMatchObject({ exitCode: 1, level: 60, msg });
+    },
+  );
 
   test("a pooler that drops time-outs ends a process also if it was out of reach when the process started", async () => {
     const ignoring = await startPgbouncer(service.processDatabaseUrl, [ignored]);
