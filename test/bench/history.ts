@@ -40,7 +40,7 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
     const usual = await fill(database, url, { entries, refunds: Math.ceil(entries / 33) });
     const refused = await fill(database, url, { entries: 1, refunds: entries });
     await fillSearchLog(url, usual);
-    await asOwner(url, (client) => client.query("vacuum analyze ledger_entries, refunds, refund_counts, search_log"));
+    await asOwner(url, "vacuum analyze ledger_entries, refunds, refund_counts, search_log");
 
     const rows = [
       ...(await measureReads(database, usual, refused)),
@@ -48,7 +48,7 @@ export async function measureHistory({ entries }: { entries: number }): Promise<
       ...(await measureSettling(database, usual, "")),
       ...(await measureVerification(database, url, usual)),
     ];
-    await asOwner(url, (client) => client.query("drop index not_charges_by_organization"));
+    await asOwner(url, "drop index not_charges_by_organization");
     rows.push(...(await measureSettling(database, usual, ", without the index")));
     return formatTable(["on an organization with many entries", "ms (median)"], rows);
   } finally {

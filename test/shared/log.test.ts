@@ -43,9 +43,7 @@ for (const each of apis) await service.until(async () => (await Exposition.of(ea
 
 async function databaseWithPassword(): Promise<string> {
   const role = `canary_${process.pid}`;
-  await asOwner(service.databaseUrl, (client) =>
-    client.query(`create role ${role} login superuser password '${secrets.databasePassword}'`),
-  );
+  await asOwner(service.databaseUrl, `create role ${role} login superuser password '${secrets.databasePassword}'`);
   const url = new URL(service.databaseUrl);
   url.username = role;
   url.password = secrets.databasePassword;

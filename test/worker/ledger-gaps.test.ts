@@ -41,9 +41,8 @@ const shutdown = new Shutdown();
 let database: Database;
 const losers: { id: string; copy: Record<string, string> }[] = [];
 
-const ownerOf = (statement: string) => asOwner(replicaUrl, (owner) => owner.query(statement));
-const onServer = (statement: string) =>
-  asOwner(new URL("/postgres", primary.url).href, (owner) => owner.query(statement));
+const ownerOf = (statement: string) => asOwner(replicaUrl, statement);
+const onServer = (statement: string) => asOwner(new URL("/postgres", primary.url).href, statement);
 
 /** Runs with a pool that is closed afterwards: a database with connections cannot be copied. */
 async function onPrimary(use: (database: Database) => Promise<void>): Promise<void> {

@@ -171,7 +171,7 @@ test("after a new secret, events are also signed with the old one for its day, h
   for (const each of secrets) expect(receiver.received[0] && verified(receiver.received[0], each)).toBeTruthy();
 
   const ended = "update webhook_old_secrets set ends_at = now() where organization_id = $1 and secret = $2";
-  await asOwner(service.databaseUrl, (owner) => owner.query(ended, [organizationId, secret]));
+  await asOwner(service.databaseUrl, ended, [organizationId, secret]);
   await recordTest(organizationId);
   await service.until(async () => receiver.received.length === 2);
   const [, second] = receiver.received;

@@ -64,9 +64,7 @@ async function newCharges(charges = 1) {
 
 /** Makes all charges that are not confirmed six minutes older. */
 const passSixMinutes = () =>
-  asOwner(context.ownerUrl, (owner) =>
-    owner.query("update undelivered set charged_at = charged_at - interval '6 minutes'"),
-  );
+  asOwner(context.ownerUrl, "update undelivered set charged_at = charged_at - interval '6 minutes'");
 
 async function failuresOf(step: string): Promise<number> {
   const { values } = await context.metrics.maintenanceFailures.get();
@@ -164,12 +162,11 @@ test("a hold of an organization that Postgres lacks is dropped, its copy of the 
 test("searches that were not charged are forgotten after 30 days, and not before", async () => {
   const { database } = context;
   const organizationId = await createPayer(database);
-  await asOwner(context.ownerUrl, (owner) =>
-    owner.query(
-      `insert into refunds (organization_id, request_id, version, reason, created_at)
+  await asOwner(
+    context.ownerUrl,
+    `insert into refunds (organization_id, request_id, version, reason, created_at)
        select $1, 'req_' || days, 1, 'swept', now() - make_interval(days => days) from unnest(array[29, 31, 300]) days`,
-      [organizationId],
-    ),
+    [organizationId],
   );
   const kept = async () => (await database.query("select request_id as id from refunds")).rows;
   await eventually(async () => (await kept()).length < 2);
@@ -196,7 +193,7 @@ test("a dump shows in the metrics with the number of transactions since it began
     await dumping.query("begin isolation level repeatable read");
     await dumping.query("select from organizations");
     const transactions = "do $$ begin for n in 1..500 loop perform pg_current_xact_id(); commit; end loop; end $$";
-    await asOwner(context.ownerUrl, (other) => other.query(transactions));
+    await asOwner(context.ownerUrl, transactions);
     await expect.poll(age).toBeGreaterThanOrEqual(500);
     await dumping.query("commit");
   });

@@ -21,9 +21,7 @@ const { database, url } = await openFreshDatabase(afterAll);
 
 /** Makes a balance in Postgres wrong, as a defect or a change by hand does. */
 const changeBalance = (organizationId: string, mils: number) =>
-  asOwner(url, (owner) =>
-    owner.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
-  );
+  asOwner(url, "update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]);
 
 /** @returns the measured drift, and what was logged. */
 async function reconcile(): Promise<{ driftMils: number | undefined; lines: unknown[] }> {
@@ -79,8 +77,7 @@ test("Redis forgets what a token spent that is revoked, expired or without a lim
   const fields = async () => (await redis.hkeys(keysOf(organizationId).tokens)).toSorted();
   const search = (limit: { tokenId: string; dayMils: number }) =>
     request(organizationId, { limits: { organization: undefined, token: limit } });
-  const change = (text: string, tokenId: string) =>
-    asOwner(url, (owner) => owner.query(`update tokens set ${text} where id = $1`, [tokenId]));
+  const change = (text: string, tokenId: string) => asOwner(url, `update tokens set ${text} where id = $1`, [tokenId]);
 
   const [limited, unlimited, revoked, expired] = await Promise.all([1, 2, 3, 4].map(limitedToken));
   if (!limited || !unlimited || !revoked || !expired) throw new Error("no token");

@@ -27,9 +27,7 @@ export async function openPostgres(shutdown: Shutdown): Promise<LocalServer & { 
   const options = { folder: join(guarded.path, "postgres"), durable: true };
   const first = await startPostgres(options);
   try {
-    await asOwner(first.url, (client) =>
-      client.query("alter system set shared_preload_libraries = 'pg_stat_statements'"),
-    );
+    await asOwner(first.url, "alter system set shared_preload_libraries = 'pg_stat_statements'");
   } finally {
     await first.stop();
   }

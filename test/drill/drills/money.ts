@@ -14,9 +14,10 @@ const mended = async () => undefined;
 
 /** Changes the balance of an organization without an entry in the ledger. */
 const changeBalance = ({ service }: DrillStack, organizationId: string, mils: number) =>
-  asOwner(service.databaseUrl, (owner) =>
-    owner.query("update organizations set balance_mils = balance_mils + $2 where id = $1", [organizationId, mils]),
-  );
+  asOwner(service.databaseUrl, "update organizations set balance_mils = balance_mils + $2 where id = $1", [
+    organizationId,
+    mils,
+  ]);
 
 /** Waits until this many charges wait for their confirmation, or were reversed because it did not come. */
 async function untilCounted({ service }: DrillStack, what: "waiting" | "reversed"): Promise<void> {

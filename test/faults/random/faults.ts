@@ -152,7 +152,7 @@ export const faults = {
   },
   "Postgres' connections ended": async ({ servers }) => {
     const all = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'serpmill-%'";
-    await asOwner(servers.postgres.url, (client) => client.query(all));
+    await asOwner(servers.postgres.url, all);
     return nothing;
   },
   "Postgres read-only": async ({ servers }) => {

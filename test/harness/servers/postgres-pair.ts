@@ -36,7 +36,7 @@ export async function startPostgresPair({ isSynchronous }: { isSynchronous: bool
   if (isSynchronous) {
     const file = join(primary.folder, "data", "postgresql.conf");
     await appendFile(file, `synchronous_standby_names = '${standbyName}'\n`);
-    await asOwner(primary.url, (client) => client.query("select pg_reload_conf()"));
+    await asOwner(primary.url, "select pg_reload_conf()");
   }
   /** Whether the standby has what the primary has, and is in this state. */
   const isReplicating = (state: "sync" | "async"): Promise<boolean> =>

@@ -45,7 +45,7 @@ export async function startPostgresProxy({ primary, standby }: PostgresPair): Pr
 /** At first HAProxy takes every server for one that is up, and connects to them in turn. */
 async function leadsToPrimaryAlone(url: string): Promise<boolean> {
   for (let asked = 0; asked < serversMax; asked += 1) {
-    const { rows } = await asOwner(url, (client) => client.query("select pg_is_in_recovery() as is"));
+    const { rows } = await asOwner(url, "select pg_is_in_recovery() as is");
     if (rows[0]?.is !== false) return false;
   }
   return true;

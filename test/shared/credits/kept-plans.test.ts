@@ -24,12 +24,11 @@ test("a connection that planned its queries on empty tables does not read all ke
   };
   // Postgres keeps the plan of a prepared statement from its sixth run on.
   for (let run = 0; run < 8; run += 1) await useKey(`first ${run}`);
-  await asOwner(url, (client) =>
-    client.query(
-      `insert into answers (slot, organization_id, key_hash, request_id, body, fingerprint, expires_at)
+  await asOwner(
+    url,
+    `insert into answers (slot, organization_id, key_hash, request_id, body, fingerprint, expires_at)
        select answer_slot(now()), $1, 'many' || n, 'many' || n, $3, 'q', now() + interval '1 day' from generate_series(1, $2::int) n`,
-      [organizationId, keys, body],
-    ),
+    [organizationId, keys, body],
   );
   const before = await rowsScanned(one);
   await useKey("last");
@@ -41,11 +40,10 @@ test("a connection that planned its queries on empty tables does not read all ke
 test("Postgres inlines what a settlement computes for each search, instead of calling a function for it", async () => {
   const { database, url } = await openFreshDatabase(onTestFinished, { sizeMax: 1 });
   await createPayer(database, 100);
-  const { rows } = await asOwner(url, (client) =>
-    client.query(
-      `explain (verbose, format json) select month_of(o.spending_day), utc_today(), left_of(o.day_limit_mils, 1, 2),
+  const { rows } = await asOwner(
+    url,
+    `explain (verbose, format json) select month_of(o.spending_day), utc_today(), left_of(o.day_limit_mils, 1, 2),
          spending_text(o.spending_day, o.day_began_with_mils, o.month_began_with_mils) from organizations o`,
-    ),
   );
   const { Output: computed } = rows[0]["QUERY PLAN"][0].Plan;
   expect(computed).toHaveLength(4);

@@ -232,9 +232,7 @@ async function decideKeyedInTurn(isAlone: boolean) {
     return { ...decision, answer: answer?.text, isOfFirst: answer?.of === first };
   };
   const expireKeys = () =>
-    asOwner(url, (client) =>
-      client.query("update answers set expires_at = now() where organization_id = $1", [organizationId]),
-    );
+    asOwner(url, "update answers set expires_at = now() where organization_id = $1", [organizationId]);
   const other = newId("req");
   const decisions = {
     charged: await end("a", { requestId: first }),

@@ -141,7 +141,7 @@ test("as many charges as the reconciler reverses at once are reversed in time on
   const [reversal] = await reverseCharges(service.database, requests, "undelivered");
   expect(reversal?.requestIds).toHaveLength(500);
   const late = "select count(*)::integer as late from late_reversals where organization_id = $1";
-  const { rows } = await asOwner(service.databaseUrl, (owner) => owner.query(late, [payer.organizationId]));
+  const { rows } = await asOwner(service.databaseUrl, late, [payer.organizationId]);
   expect(rows).toEqual([{ late: 500 }]);
 });
 

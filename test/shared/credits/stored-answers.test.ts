@@ -49,9 +49,7 @@ test("a charge under a key stores its answer, byte for byte, and says nothing of
 test("an answer that is damaged fails no other one that is read with it", async () => {
   const [damaged, whole] = [await organization(), await organization()];
   await decide(await charge(damaged, "damaged"), await charge(whole, "whole"));
-  await asOwner(url, (owner) =>
-    owner.query("update answers set body = 'no answer' where organization_id = $1", [damaged]),
-  );
+  await asOwner(url, "update answers set body = 'no answer' where organization_id = $1", [damaged]);
   const keys = [damaged, whole].map((organizationId) => ({ organizationId, hash: "k" }));
   const found = await readStoredAnswers(database, keys);
   const read = await Promise.allSettled(keys.map(async (key) => found.get(nameOfKey(key))));
@@ -81,9 +79,7 @@ test.each([1, 2])(
   "searches that end after their organization was erased are not charged, and store nothing (%i at once)",
   async (searches) => {
     const organizationId = await organization();
-    await asOwner(url, (client) =>
-      client.query("update organizations set erased_at = now() where id = $1", [organizationId]),
-    );
+    await asOwner(url, "update organizations set erased_at = now() where id = $1", [organizationId]);
     const requests = Array.from({ length: searches }, (_, n) => charge(organizationId, "late", `k${n}`));
     const decisions = await decide(...(await Promise.all(requests)));
     expect(decisions).toMatchObject(requests.map(() => ({ kind: "refund", reason: "out_of_credits" })));
@@ -95,9 +91,7 @@ test.each([1, 2])(
 test("payment and answer under a key end at the same moment, and the next charge under it brings another answer", async () => {
   const organizationId = await organization();
   await decide(await charge(organizationId, "first"));
-  await asOwner(url, (client) =>
-    client.query("update answers set expires_at = now() where organization_id = $1", [organizationId]),
-  );
+  await asOwner(url, "update answers set expires_at = now() where organization_id = $1", [organizationId]);
   expect(await answerUnder(organizationId)).toBeUndefined();
   expect(await decide(await charge(organizationId, "next"))).toMatchObject([{ kind: "charge" }]);
   expect(await answerUnder(organizationId)).toMatchObject({ text: "next" });
@@ -105,7 +99,7 @@ test("payment and answer under a key end at the same moment, and the next charge
 
 /** Lets the day of answers begin at this time, for all transactions, while `act` runs. */
 const inDayFrom = async <T>(time: string, act: () => Promise<T>): Promise<T> => {
-  const before = await asOwner(url, (client) => client.query("select pg_get_functiondef('answer_slot'::regproc)"));
+  const before = await asOwner(url, "select pg_get_functiondef('answer_slot'::regproc)");
   await asOwner(url, async (client) => {
     const { rows } = await client.query(`select extract(epoch from ${time})::text as begins`);
     await client.query(`create or replace function answer_slot(charged_at timestamptz) returns smallint language sql stable as $$
@@ -114,7 +108,7 @@ const inDayFrom = async <T>(time: string, act: () => Promise<T>): Promise<T> => 
   try {
     return await act();
   } finally {
-    await asOwner(url, (client) => client.query(before.rows[0].pg_get_functiondef));
+    await asOwner(url, before.rows[0].pg_get_functiondef);
   }
 };
 

@@ -11,7 +11,7 @@ test.each([
   const { url, drop } = await freshDatabase();
   try {
     const text = "select element from unnest($1::bytea[]) with ordinality as a (element, place) order by place";
-    const { rows } = await asOwner(url, (client) => client.query(text, [toByteaArray(elements)]));
+    const { rows } = await asOwner(url, text, [toByteaArray(elements)]);
     expect(rows.map(({ element }) => element)).toEqual(elements);
   } finally {
     await drop();

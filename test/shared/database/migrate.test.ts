@@ -174,7 +174,7 @@ test("a migration that waits for a lock is applied as soon as the transaction be
     run = migrate(database.url, { folder: path, lockWait, say: () => waits.resolve() });
     await waits.promise;
     // Between two attempts, and behind one, other searches read and write.
-    await asOwner(database.url, (client) => client.query("select from ledger_entries"));
+    await asOwner(database.url, "select from ledger_entries");
   });
   expect(await run).toEqual(names);
   expect(await columnsAdded()).toBe(1);
@@ -184,11 +184,9 @@ test("an older release leaves a database alone that a newer one has migrated: it
   const newer =
     "-- A table with a privilege of its own.\ncreate table newer (id int);\ngrant select on newer to serpmill;\n";
   await migrate(database.url, { folder: (await withMigrations(newer)).path });
-  await asOwner(database.url, (client) => client.query("grant select on newer to serpmill"));
+  await asOwner(database.url, "grant select on newer to serpmill");
   expect(await migrate(database.url)).toEqual([]);
-  const { rows } = await asOwner(database.url, (client) =>
-    client.query("select has_table_privilege('serpmill', 'newer', 'select') as may_read"),
-  );
+  const { rows } = await asOwner(database.url, "select has_table_privilege('serpmill', 'newer', 'select') as may_read");
   expect(rows).toEqual([{ may_read: true }]);
 });
 
@@ -204,8 +202,9 @@ test("a database of another baseline is refused with what to do, and left as it 
 });
 
 test("each rule of a table holds for all of its rows, also for those that are older than the rule", async () => {
-  const { rows } = await asOwner(database.url, (client) =>
-    client.query("select conrelid::regclass::text as table, conname from pg_constraint where not convalidated"),
+  const { rows } = await asOwner(
+    database.url,
+    "select conrelid::regclass::text as table, conname from pg_constraint where not convalidated",
   );
   expect(rows).toEqual([]);
 });

@@ -94,15 +94,14 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
 
   test("a login that does not inherit the rights of serpmill, or is not read committed, is refused with that reason", async () => {
     const login = Object.assign(new URL(service.databaseUrl), { username: "powerless", password: "made-up" }).href;
-    await asOwner(service.databaseUrl, (client) =>
-      client.query(
-        "create role powerless login password 'made-up' noinherit in role serpmill; alter role powerless set statement_timeout = 1000; alter role powerless set default_transaction_isolation = 'serializable'",
-      ),
+    await asOwner(
+      service.databaseUrl,
+      "create role powerless login password 'made-up' noinherit in role serpmill; alter role powerless set statement_timeout = 1000; alter role powerless set default_transaction_isolation = 'serializable'",
     );
     const other = await startPgbouncer(login);
     onTestFinished(async () => {
       await other.stop();
-      await asOwner(service.databaseUrl, (client) => client.query("drop role powerless"));
+      await asOwner(service.databaseUrl, "drop role powerless");
     });
     const { msg } = await refusalOf({ ...pooled, DATABASE_URL: other.url });
     expect(msg).toMatch(

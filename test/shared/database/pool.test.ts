@@ -39,7 +39,7 @@ test("a connection that Postgres ends while it is taken does not end the process
   const client = await pool.connect();
   const { rows } = await client.query("select pg_backend_pid() as pid");
   const ended = new Promise((resolve) => client.once("end", resolve));
-  await asOwner(url, (owner) => owner.query("select pg_terminate_backend($1)", [rows[0]?.pid]));
+  await asOwner(url, "select pg_terminate_backend($1)", [rows[0]?.pid]);
   await ended;
   await expect(client.query("select 1")).rejects.toThrow();
   client.release();

@@ -42,9 +42,7 @@ test("the first migration creates the role as which the processes log in, and an
 
 test("the login has settings of its own, and a migration leaves those that the operator has changed", async () => {
   const readOwn = async () => {
-    const { rows } = await asOwner(server.url, (client) =>
-      client.query("select rolconfig from pg_roles where rolname = 'serpmill_app'"),
-    );
+    const { rows } = await asOwner(server.url, "select rolconfig from pg_roles where rolname = 'serpmill_app'");
     return rows[0]?.rolconfig.toSorted();
   };
   const given = [
@@ -55,15 +53,16 @@ test("the login has settings of its own, and a migration leaves those that the o
     "statement_timeout=5000",
   ];
   expect(await readOwn()).toEqual(given);
-  await asOwner(server.url, (client) =>
-    client.query("alter role serpmill_app set lock_timeout = 500; alter role serpmill_app reset statement_timeout"),
+  await asOwner(
+    server.url,
+    "alter role serpmill_app set lock_timeout = 500; alter role serpmill_app reset statement_timeout",
   );
   expect(await migrateAs({ ownerUrl, processUrl })).toMatchObject({ exitCode: 0 });
   expect(await readOwn()).toEqual(given.with(3, "lock_timeout=500"));
 });
 
 test("the same login serves another database of the server", async () => {
-  await asOwner(server.url, (client) => client.query("create database two owner owner"));
+  await asOwner(server.url, "create database two owner owner");
   const other = urlsOf("two");
   expect(await migrateAs(other)).toMatchObject({ exitCode: 0, stdout: expect.not.stringContaining("created") });
   expect(await warningsOf(other.processUrl)).toEqual([]);
@@ -97,10 +96,8 @@ test.each([
 test("the role serpmill itself cannot log in", async () => {
   const url = new URL(processUrl);
   url.username = "serpmill";
-  await expect(asOwner(url.href, (client) => client.query("select"))).rejects.toThrow();
-  const { rows } = await asOwner(server.url, (client) =>
-    client.query("select rolcanlogin from pg_roles where rolname = 'serpmill'"),
-  );
+  await expect(asOwner(url.href, "select")).rejects.toThrow();
+  const { rows } = await asOwner(server.url, "select rolcanlogin from pg_roles where rolname = 'serpmill'");
   expect(rows).toEqual([{ rolcanlogin: false }]);
 });
 

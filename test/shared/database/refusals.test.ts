@@ -92,11 +92,10 @@ test("only the role serpmill and the owner may call a function that moves money"
 });
 
 const oldEntry = (action: string, days: number) =>
-  asOwner(url, (client) =>
-    client.query(
-      `insert into audit_entries (at, actor_kind, action) values (now() - make_interval(days => $2), 'account', $1)`,
-      [action, days],
-    ),
+  asOwner(
+    url,
+    `insert into audit_entries (at, actor_kind, action) values (now() - make_interval(days => $2), 'account', $1)`,
+    [action, days],
   );
 
 test.each([
@@ -108,7 +107,7 @@ test.each([
   ["the audit trail is append only", "truncate audit_entries"],
 ])("not even the owner may, because it is %s: %s", async (refusal, statement) => {
   await oldEntry("session.opened", 89);
-  await expect(asOwner(url, (client) => client.query(statement))).rejects.toThrow(refusal);
+  await expect(asOwner(url, statement)).rejects.toThrow(refusal);
 });
 
 test("of the audit trail only sign-ins and sign-outs are deleted, once they are 90 days old", async () => {
@@ -174,15 +173,13 @@ test.each([
   ["plan_has_one_price", "update plans set price_mils = null"],
   ["max_depth_is_a_depth", "update plans set max_depth = 0"],
 ])("the database enforces the constraint %s (%s)", async (constraint, statement) => {
-  const broken = asOwner(url, (client) => client.query(statement.replace("ORG", organizationId)));
+  const broken = asOwner(url, statement.replace("ORG", organizationId));
   await expect(broken).rejects.toThrow(constraint);
 });
 
 test("the database refuses a second charge and a second reversal", async () => {
   const insert = (version: number, kind: string, mils: number) =>
-    asOwner(url, (client) =>
-      client.query(`${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]),
-    );
+    asOwner(url, `${entry} values ($1, $2, $3, $4, 10, 'req', null, 'x')`, [organizationId, version, kind, mils]);
   await insert(2, "charge", 0);
   await expect(insert(3, "charge", 0)).rejects.toThrow("one_charge_per_request");
   await insert(4, "reversal", 0);

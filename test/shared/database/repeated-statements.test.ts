@@ -9,16 +9,15 @@ const opened = await openFreshDatabase(afterAll, { sizeMax: 1 });
 
 /** A function that Postgres refuses so many times with this SQLSTATE. */
 async function refusedTimes(name: string, { state, times }: { state: string; times: number }): Promise<void> {
-  await asOwner(opened.url, (client) =>
-    client.query(
-      `create sequence ${name}_calls;
+  await asOwner(
+    opened.url,
+    `create sequence ${name}_calls;
        create function ${name}() returns bigint language plpgsql security definer as $$
        declare call bigint := nextval('${name}_calls');
        begin
          if call <= ${times} then raise 'refused' using errcode = '${state}'; end if;
          return call;
        end $$`,
-    ),
   );
 }
 
@@ -38,8 +37,9 @@ test("a statement that stays refused fails after four attempts, and one that is 
   const stateOf = (sql: string) => opened.database.query(sql).catch((error: unknown) => sqlStateOf(error));
   expect(await stateOf("select always()")).toBe("42501");
   expect(await stateOf("select wrong()")).toBe("22012");
-  const calls = await asOwner(opened.url, (client) =>
-    client.query("select a.last_value as always, w.last_value as wrong from always_calls a, wrong_calls w"),
+  const calls = await asOwner(
+    opened.url,
+    "select a.last_value as always, w.last_value as wrong from always_calls a, wrong_calls w",
   );
   expect(calls.rows).toEqual([{ always: "4", wrong: "1" }]);
 });

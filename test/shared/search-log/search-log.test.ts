@@ -138,9 +138,7 @@ test("days beyond SEARCH_LOG_DAYS are removed, also rows without a day, and with
   const [old, kept] = [today - 8 * dayMs, today - 7 * dayMs];
   for (const at of [old, kept]) {
     const range = `from ('${new Date(at).toISOString()}') to ('${new Date(at + dayMs).toISOString()}')`;
-    await asOwner(opened.url, (client) =>
-      client.query(`create table ${nameOf(at)} partition of search_log for values ${range}`),
-    );
+    await asOwner(opened.url, `create table ${nameOf(at)} partition of search_log for values ${range}`);
   }
   const [gone, stays, rest] = [old + 1, kept, today - 20 * dayMs].map((at) => record({ requestId: requestIdAt(at) }));
   if (!gone || !stays || !rest) throw new Error("three rows");
@@ -181,9 +179,7 @@ test("a process may not delete rows, change what was searched, or remove rows of
 
 test("a search that ends after its organization was erased leaves no row, and the others of its batch do", async () => {
   const erased = await createPayer(opened.database);
-  await asOwner(opened.url, (client) =>
-    client.query("update organizations set erased_at = now() where id = $1", [erased]),
-  );
+  await asOwner(opened.url, "update organizations set erased_at = now() where id = $1", [erased]);
   const [own, other] = [record({ organizationId: erased }), record()];
   await insertSearches(opened.database, [own, other]);
   expect((await readSearches(opened.database, erased, [own.requestId])).size).toBe(0);

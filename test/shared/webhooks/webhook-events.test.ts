@@ -30,7 +30,7 @@ async function organizationWithEvent(): Promise<string> {
 test("an event that is replayed during its last attempt is not given up when that fails", async () => {
   const { database, url } = opened;
   await organizationWithEvent();
-  await asOwner(url, (owner) => owner.query("update webhook_events set attempts = $1", [attemptsMax - 1]));
+  await asOwner(url, "update webhook_events set attempts = $1", [attemptsMax - 1]);
   const [claimed] = await claimEvents(database, { limit: 1, without: [] });
   if (!claimed) throw new Error("no event is due");
   await inTransaction(database, (transaction) => replayEvent(transaction, { actor: operator }, claimed.eventId));
@@ -44,7 +44,7 @@ test("a due event whose webhook is gone takes no other event's place", async () 
   const gone = await organizationWithEvent();
   const organizationId = await organizationWithEvent();
   // As where the event is replayed while the webhook is removed: neither transaction sees the other's change.
-  await asOwner(url, (owner) => owner.query("delete from webhooks where organization_id = $1", [gone]));
+  await asOwner(url, "delete from webhooks where organization_id = $1", [gone]);
   expect(await claimEvents(database, { limit: 1, without: [] })).toMatchObject([{ organizationId }]);
 });
 

@@ -22,11 +22,10 @@ async function namesOf(provider: string, firstPart: string): Promise<string[]> {
 
 /** Whether a statement has waited longer than a search may wait for a lock. Only the owner sees it. */
 async function isWaiting(): Promise<boolean> {
-  const { rows } = await asOwner(url, (owner) =>
-    owner.query(
-      `select from pg_stat_activity
+  const { rows } = await asOwner(
+    url,
+    `select from pg_stat_activity
        where datname = current_database() and wait_event_type = 'Lock' and query_start < now() - interval '2.2 s'`,
-    ),
   );
   return rows.length > 0;
 }
