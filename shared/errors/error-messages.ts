@@ -82,7 +82,7 @@ const texts = {
     balance_unreadable: "The balance cannot be read right now. Retry in {retryAfterMs}.",
   },
   engine_timeout: {
-    "": "No answer within {timeoutMs}. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
+    "": "No answer in time ({timeoutMs} at most). Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it.",
     still_running:
       "No answer within {timeoutMs}, but the search still runs, and its answer will be charged. The same search, repeated within " +
       "60 s of its start, gets that answer without another charge.",

@@ -77,7 +77,7 @@ describe("the message of a 402 names what ran out", () => {
 });
 
 test("the message of a 504 has its deadline, to a tenth of a second", () => {
-  expect(messageOf("engine_timeout", { timeoutMs: 30_000 })).toMatch(/^No answer within 30 s\./);
+  expect(messageOf("engine_timeout", { timeoutMs: 30_000 })).toMatch(/^No answer in time \(30 s at most\)\./);
   expect(messageOf("engine_timeout", { timeoutMs: 4_500, reason: "still_running" })).toMatch(
     /^No answer within 4\.5 s,/,
   );
