@@ -19,7 +19,7 @@ const session = "mcp_1";
 const prompt = await startAnsweringApi({ body, deliveryMs });
 const slow = await startAnsweringApi({ body, deliveryMs, searchMs: 1_200 });
 /** Of an answer that nothing delays, a caller that reads at once has a copy long before. */
-const impatientMs = 2_000;
+const impatientMs = 6_000;
 const impatient = await startAnsweringApi({ body, deliveryMs: impatientMs });
 afterAll(() => {
   for (const api of [prompt, slow, impatient]) api.stop();
