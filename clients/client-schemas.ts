@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { openApiDocument } from "../api/docs/openapi-document.ts";
 
-/** A schema of the API's document. It has further fields, such as descriptions. */
+/** A schema of the API's document. It has further fields, such as descriptions, but not the parts that only the reference shows. */
 export interface Schema {
   $ref?: string | undefined;
   type?: string | undefined;
@@ -12,15 +12,17 @@ export interface Schema {
   required?: string[] | undefined;
 }
 const schema: z.ZodType<Schema> = z.lazy(() =>
-  z.looseObject({
-    $ref: z.string().optional(),
-    type: z.string().optional(),
-    const: z.unknown().optional(),
-    enum: z.array(z.unknown()).optional(),
-    items: schema.optional(),
-    properties: z.record(z.string(), schema).optional(),
-    required: z.array(z.string()).optional(),
-  }),
+  z
+    .looseObject({
+      $ref: z.string().optional(),
+      type: z.string().optional(),
+      const: z.unknown().optional(),
+      enum: z.array(z.unknown()).optional(),
+      items: schema.optional(),
+      properties: z.record(z.string(), schema).optional(),
+      required: z.array(z.string()).optional(),
+    })
+    .transform(({ examples: _examples, format: _format, ...kept }) => kept),
 );
 const document = z.object({ components: z.object({ schemas: z.record(z.string(), schema) }) });
 

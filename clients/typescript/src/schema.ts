@@ -4,31 +4,21 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         SearchRequest: {
-            /**
-             * @description What to search for, as typed into the engine: 1 to 700 characters after trimming.
-             * @example best coffee beans
-             */
+            /** @description What to search for, as typed into the engine: 1 to 700 characters after trimming. */
             keyword: string;
             /**
              * @description The search engine. Only `google` is supported; any other name is refused.
              * @default google
-             * @example google
              */
             engine?: string;
             /**
              * @description Where the search is made from: a country, or a city or region in it. The last part is the country: its English name, a usual short form, a name in one of its official languages, or its ISO 3166-1 code; or the code of a state of the United States. A code that is both means the one that has the city (`Wilmington, DE`); if both have it, or neither, it is refused with both. A bare city is refused with the places of that name. A city or region that the providers do not list, or a name that several have, may be refused with `query_rejected` and candidates.
              * @default United States
-             * @example Austin, Texas, United States
-             * @example Berlin, Germany
-             * @example GB
              */
             location?: string;
             /**
              * @description The language of the search: its English name, its own name, or its BCP 47 code, with a hyphen or underscore.
              * @default English
-             * @example German
-             * @example Deutsch
-             * @example pt-BR
              */
             language?: string;
             /**
@@ -38,24 +28,13 @@ export interface components {
              */
             device?: "desktop" | "mobile";
             /**
-             * Format: int32
              * @description The number of organic results to return. The price depends on it only if the plan has a price per page.
              * @default 10
-             * @example 10
              */
             depth?: number;
-            /**
-             * @description Return only results on this domain or its subdomains. They keep their ranks among all results. A host name; `https://`, `www.` and a path are removed.
-             * @example example.com
-             */
+            /** @description Return only results on this domain or its subdomains. They keep their ranks among all results. A host name; `https://`, `www.` and a path are removed. */
             targetDomain?: string;
-            /**
-             * @description Return only results of these types. They keep their ranks among all results. The price does not depend on it.
-             * @example [
-             *       "organic",
-             *       "people_also_ask"
-             *     ]
-             */
+            /** @description Return only results of these types. They keep their ranks among all results. The price does not depend on it. */
             types?: ("organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other")[];
             /**
              * @description The format of the answer: `full`, or `compact` with only title, URL and description of the organic results, without `types`. The price does not depend on it.
@@ -63,18 +42,9 @@ export interface components {
              * @enum {string}
              */
             format?: "full" | "compact";
-            /**
-             * Format: int32
-             * @description The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search asks a provider, or the cache of the operator.
-             * @example 3600
-             */
+            /** @description The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search asks a provider, or the cache of the operator. */
             maxAgeSeconds?: number;
-            /**
-             * @description Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider did. The price does not depend on it.
-             * @example [
-             *       "fetchedAt"
-             *     ]
-             */
+            /** @description Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider did. The price does not depend on it. */
             include?: ("fetchedAt" | "answeredBy")[];
         };
         /** @description The id of the request, equal to `X-Request-Id`. Name it when you report a problem. */
@@ -84,30 +54,15 @@ export interface components {
             requestId: components["schemas"]["RequestId"];
             /** @description The search as it was executed, complete and canonical. */
             query: components["schemas"]["Query"];
-            /**
-             * Format: int64
-             * @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid.
-             */
+            /** @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid. */
             creditsCharged: number;
-            /**
-             * Format: int64
-             * @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches.
-             */
+            /** @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches. */
             creditsRemaining: number;
-            /**
-             * Format: date-time
-             * @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it.
-             */
+            /** @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it. */
             fetchedAt?: string;
-            /**
-             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
-             * @example serper
-             */
+            /** @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell. */
             answeredBy?: string;
-            /**
-             * Format: int64
-             * @description The engine's own estimate, or 0 if it gives none.
-             */
+            /** @description The engine's own estimate, or 0 if it gives none. */
             totalResultsCount: number;
             /**
              * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
@@ -122,34 +77,22 @@ export interface components {
             keyword: string;
             /** @description The search engine. */
             engine: string;
-            /**
-             * @description The location in canonical form, without spaces after commas.
-             * @example Austin,Texas,United States
-             */
+            /** @description The location in canonical form, without spaces after commas. */
             location: string;
-            /**
-             * @description The language by its English name.
-             * @example German
-             */
+            /** @description The language by its English name. */
             language: string;
             /**
              * @description The kind of page.
              * @enum {string}
              */
             device: "desktop" | "mobile";
-            /**
-             * Format: int32
-             * @description The number of organic results that were requested.
-             */
+            /** @description The number of organic results that were requested. */
             depth: number;
             /** @description The domain that the results are limited to. Missing if the search has none. */
             targetDomain?: string;
             /** @description The types that the results are limited to, each once, in the order of the documentation. Missing if the search has none. */
             types?: ("organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other")[];
-            /**
-             * Format: int32
-             * @description The greatest age of the answer that was accepted. Missing if the request did not say.
-             */
+            /** @description The greatest age of the answer that was accepted. Missing if the request did not say. */
             maxAgeSeconds?: number;
             /** @description The further fields that were asked for, each once. Missing if the search has none. */
             include?: ("fetchedAt" | "answeredBy")[];
@@ -179,10 +122,7 @@ export interface components {
              * @enum {string}
              */
             type: "organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other";
-            /**
-             * Format: int64
-             * @description The position among all elements of all pages, from 1: the provider's own where it tells one, otherwise by the order of the elements. It rises from result to result, with gaps where the provider counts elements that are not in the list.
-             */
+            /** @description The position among all elements of all pages, from 1: the provider's own where it tells one, otherwise by the order of the elements. It rises from result to result, with gaps where the provider counts elements that are not in the list. */
             rank: number;
             /** @description The headline, or `""`. */
             title: string;
@@ -218,25 +158,13 @@ export interface components {
             requestId: components["schemas"]["RequestId"];
             /** @description The search as it was executed, complete and canonical. */
             query: components["schemas"]["CompactQuery"];
-            /**
-             * Format: int64
-             * @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid.
-             */
+            /** @description Mils charged for this search: the plan's price, or its cached price if a kept answer answered. In a replay it is what the first request paid. */
             creditsCharged: number;
-            /**
-             * Format: int64
-             * @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches.
-             */
+            /** @description Mils available right after this search was admitted: the balance without its price and without the holds of other searches. */
             creditsRemaining: number;
-            /**
-             * Format: date-time
-             * @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it.
-             */
+            /** @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it. */
             fetchedAt?: string;
-            /**
-             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
-             * @example serper
-             */
+            /** @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell. */
             answeredBy?: string;
             /**
              * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
@@ -251,25 +179,16 @@ export interface components {
             keyword: string;
             /** @description The search engine. */
             engine: string;
-            /**
-             * @description The location in canonical form, without spaces after commas.
-             * @example Austin,Texas,United States
-             */
+            /** @description The location in canonical form, without spaces after commas. */
             location: string;
-            /**
-             * @description The language by its English name.
-             * @example German
-             */
+            /** @description The language by its English name. */
             language: string;
             /**
              * @description The kind of page.
              * @enum {string}
              */
             device: "desktop" | "mobile";
-            /**
-             * Format: int32
-             * @description The number of organic results that were requested.
-             */
+            /** @description The number of organic results that were requested. */
             depth: number;
             /** @description The domain that the results are limited to. Missing if the search has none. */
             targetDomain?: string;
@@ -278,10 +197,7 @@ export interface components {
              * @constant
              */
             format: "compact";
-            /**
-             * Format: int32
-             * @description The greatest age of the answer that was accepted. Missing if the request did not say.
-             */
+            /** @description The greatest age of the answer that was accepted. Missing if the request did not say. */
             maxAgeSeconds?: number;
             /** @description The further fields that were asked for, each once. Missing if the search has none. */
             include?: ("fetchedAt" | "answeredBy")[];
@@ -299,22 +215,13 @@ export interface components {
         };
         /** @description The available credit and the plan. */
         Usage: {
-            /**
-             * Format: int64
-             * @description The available credit in mils: the balance minus what is held.
-             */
+            /** @description The available credit in mils: the balance minus what is held. */
             creditBalanceMils: number;
             /** @description The organization's plan. */
             plan: string;
-            /**
-             * Format: int64
-             * @description The price in mils per 10 results that a search's depth asks for, rounded up. Missing if the plan has one price for all depths.
-             */
+            /** @description The price in mils per 10 results that a search's depth asks for, rounded up. Missing if the plan has one price for all depths. */
             pricePerPageMils?: number;
-            /**
-             * Format: int32
-             * @description The largest depth that the plan includes. Missing if it includes all.
-             */
+            /** @description The largest depth that the plan includes. Missing if it includes all. */
             maxDepth?: number;
             /** @description The limits that apply to this token. Present if there are any. */
             limits?: {
@@ -328,25 +235,13 @@ export interface components {
                  * @enum {string}
                  */
                 period: "day" | "month";
-                /**
-                 * Format: int64
-                 * @description The limit, in mils.
-                 */
+                /** @description The limit, in mils. */
                 limitMils: number;
-                /**
-                 * Format: int64
-                 * @description The mils spent in this period, without what was given back.
-                 */
+                /** @description The mils spent in this period, without what was given back. */
                 spentMils: number;
-                /**
-                 * Format: int64
-                 * @description The mils held by searches in flight, which count until they end.
-                 */
+                /** @description The mils held by searches in flight, which count until they end. */
                 heldMils: number;
-                /**
-                 * Format: date-time
-                 * @description When the period ends.
-                 */
+                /** @description When the period ends. */
                 renewsAt: string;
             }[];
         };
@@ -444,10 +339,7 @@ export interface components {
                  * @enum {string}
                  */
                 reason?: "suspended" | "max_depth";
-                /**
-                 * Format: int32
-                 * @description The largest depth that the plan includes; with `max_depth`.
-                 */
+                /** @description The largest depth that the plan includes; with `max_depth`. */
                 maxDepth?: number;
             };
         };
@@ -461,20 +353,11 @@ export interface components {
             message: components["schemas"]["ErrorMessage"];
             /** @description The price and the available credit, or what is left of the limit. If `heldMils` is not 0, some of it may be released soon. */
             details: {
-                /**
-                 * Format: int64
-                 * @description The price of the search, in mils.
-                 */
+                /** @description The price of the search, in mils. */
                 priceMils: number;
-                /**
-                 * Format: int64
-                 * @description The available credit, or what a limit leaves of it, in mils.
-                 */
+                /** @description The available credit, or what a limit leaves of it, in mils. */
                 availableMils: number;
-                /**
-                 * Format: int64
-                 * @description The amount in mils that searches in flight hold. It is released if they fail.
-                 */
+                /** @description The amount in mils that searches in flight hold. It is released if they fail. */
                 heldMils: number;
                 /**
                  * @description What the organization can do: `topup`. If a limit was reached, `raise_limit`, or wait until it renews.
@@ -493,15 +376,9 @@ export interface components {
                  * @enum {string}
                  */
                 period?: "day" | "month";
-                /**
-                 * Format: int64
-                 * @description The limit, in mils. Absent if less counts against it by now.
-                 */
+                /** @description The limit, in mils. Absent if less counts against it by now. */
                 limitMils?: number;
-                /**
-                 * Format: date-time
-                 * @description When the limit renews, in UTC.
-                 */
+                /** @description When the limit renews, in UTC. */
                 renewsAt?: string;
             };
         };
@@ -520,20 +397,11 @@ export interface components {
                  * @enum {string}
                  */
                 reason: "window" | "concurrency" | "unpaid_calls" | "unread" | "refused";
-                /**
-                 * Format: int64
-                 * @description When to retry, in milliseconds.
-                 */
+                /** @description When to retry, in milliseconds. */
                 retryAfterMs: number;
-                /**
-                 * Format: int64
-                 * @description The limit: requests per window, searches in flight, unpaid provider calls an hour, or bytes.
-                 */
+                /** @description The limit: requests per window, searches in flight, unpaid provider calls an hour, or bytes. */
                 limit: number;
-                /**
-                 * Format: int64
-                 * @description The length of the window, in seconds; for `window`, `unpaid_calls` and `refused`.
-                 */
+                /** @description The length of the window, in seconds; for `window`, `unpaid_calls` and `refused`. */
                 windowSeconds?: number;
             };
         };
@@ -596,10 +464,7 @@ export interface components {
                  * @enum {string}
                  */
                 reason: "redis_unreachable" | "postgres_unreachable" | "token_lookups_full" | "no_workers" | "queue_too_long" | "shutting_down" | "balance_unreadable";
-                /**
-                 * Format: int64
-                 * @description When to retry, in milliseconds.
-                 */
+                /** @description When to retry, in milliseconds. */
                 retryAfterMs: number;
             };
         };
@@ -613,10 +478,7 @@ export interface components {
             message: components["schemas"]["ErrorMessage"];
             /** @description The deadline of the search. */
             details: {
-                /**
-                 * Format: int64
-                 * @description The deadline that has passed, in milliseconds.
-                 */
+                /** @description The deadline that has passed, in milliseconds. */
                 timeoutMs: number;
             };
         };
