@@ -17,26 +17,53 @@ export interface SentForm {
 /** A form that is shown for the first time. */
 export const newForm: SentForm = { values: new URLSearchParams(), problems: {} };
 
-interface TextField {
+interface Labels {
   name: string;
   label: string;
-  hint: string;
+  hint?: string;
+}
+
+/** A field with its label, its hint, and what is wrong with it. @param control writes it, with the attributes that refer to these. */
+function labelled({ problems }: SentForm, { name, label, hint }: Labels, control: (attributes: Html) => Html): Html {
+  const isWrong = problems[name] !== undefined;
+  const describing = [hint && `${name}-hint`, isWrong && `${name}-problem`].filter(Boolean).join(" ");
+  const state = html`${describing && html` aria-describedby="${describing}"`}${isWrong && html` aria-invalid="true"`}`;
+  return html`<div class="field"><label for="${name}">${label}</label>
+${hint !== undefined && html`<p class="aside" id="${name}-hint">${hint}</p>`}
+${control(state)}
+${problemOf(problems, name)}</div>`;
+}
+
+interface TextField extends Labels {
   /** Its value before a person changes it. */
   value?: string | undefined;
   attributes?: Html;
 }
 
-/** A text field with its label, its hint, and what is wrong with it. */
-export function textField({ values, problems }: SentForm, field: TextField): Html {
-  const { name, label, hint, value = "", attributes } = field;
-  const isWrong = problems[name] !== undefined;
-  return html`<div class="field"><label for="${name}">${label}</label>
-<p class="aside" id="${name}-hint">${hint}</p>
-<input id="${name}" name="${name}" value="${values.get(name) ?? value}" autocomplete="off"${attributes} aria-describedby="${name}-hint${isWrong && ` ${name}-problem`}"${isWrong && html` aria-invalid="true"`}>
-${problemOf(problems, name)}</div>`;
+/** A text field. */
+export function textField(sent: SentForm, field: TextField): Html {
+  const { name, value = "", attributes } = field;
+  const own = html` id="${name}" name="${name}" value="${sent.values.get(name) ?? value}" autocomplete="off"`;
+  return labelled(sent, field, (state) => html`<input${own}${attributes}${state}>`);
 }
 
-interface DollarsField extends Pick<TextField, "name" | "label" | "hint"> {
+export type Option = readonly [value: string, label: string];
+
+/** The options of a `select`. */
+export const optionList = (options: readonly Option[], chosen: string | undefined): Html =>
+  html`${options.map(([value, label]) => html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`)}`;
+
+/** A choice of one option. @param field.value the option that is chosen before a person chooses. */
+export function selectField(
+  sent: SentForm,
+  field: Labels & { options: readonly Option[]; value: string | undefined },
+): Html {
+  const { name, options, value } = field;
+  const list = optionList(options, sent.values.get(name) ?? value);
+  return labelled(sent, field, (state) => html`<select id="${name}" name="${name}"${state}>${list}</select>`);
+}
+
+interface DollarsField extends Labels {
   /** Its amount before a person changes it; none for an empty field. */
   mils: number | null | undefined;
   isRequired?: boolean;

@@ -1,6 +1,7 @@
 import type { Plan } from "../../shared/credits/plans.ts";
 import { depthMax, organicPerPage } from "../../shared/query/depth.ts";
 import { resultTypes } from "../../shared/results.ts";
+import { type Option, optionList } from "../pages/form.ts";
 import { html, type Html } from "../pages/html.ts";
 import {
   bodyInSample,
@@ -30,8 +31,8 @@ export const unfolded: readonly string[] = ["keyword", "location", "device"];
 
 const offeredDepths = [20, 30, 50, 100];
 
-const option = (value: string, chosen: string, label: string) =>
-  html`<option value="${value}"${value === chosen && html` selected`}>${label}</option>`;
+const devices = Object.entries({ "": "Desktop", mobile: "Mobile" });
+const formats = Object.entries({ "": "Full", compact: "Compact" });
 
 /** What the form shows besides its fields. */
 export interface FormLook {
@@ -48,22 +49,23 @@ export function searchFields(
   { hasFocus, isOpen }: FormLook,
 ): Html {
   const text = (name: string) => typed.get(name) ?? "";
-  const [depth, device, format, types] = [text("depth"), text("device"), text("format"), typed.getAll("types")];
+  const [depth, types] = [text("depth"), typed.getAll("types")];
   // Includes a depth from the address, so that the form shows what it sends.
   const depths = new Set(["", ...offeredDepths.filter((offered) => offered <= maxDepth).map(String), depth]);
+  const depthOptions = [...depths].map((value): Option => [value, resultsLabel(value)]);
   const kind = (type: string) =>
     html`<label><input type="checkbox" name="types" value="${type}"${types.includes(type) && html` checked`}> ${type}</label>`;
   return html`<div class="keyword"><label for="keyword">Keyword</label><input id="keyword" name="keyword" value="${text("keyword")}" required autocomplete="off" enterkeyhint="search" data-example="${exampleKeyword}"${hasFocus && html` autofocus`}><button>Search</button></div>
 <div class="where">
-<label>Device <select name="device">${option("", device, "Desktop")}${option("mobile", device, "Mobile")}</select></label>
+<label>Device <select name="device">${optionList(devices, text("device"))}</select></label>
 <label>Country or place <input name="location" value="${text("location")}" placeholder="United States" list="places" autocomplete="off" enterkeyhint="search" data-suggest></label>
 </div>
 <details${isOpen && html` open`}><summary><span id="options">${optionsLine(typed)}</span></summary>
 <div class="fields">
 <label>Language <input name="language" value="${text("language")}" placeholder="English" list="languages" autocomplete="off" data-suggest></label>
 <label>Domain <input name="targetDomain" value="${text("targetDomain")}" placeholder="any"></label>
-<label>Depth <select name="depth">${[...depths].map((value) => option(value, depth, resultsLabel(value)))}</select></label>
-<label>Format <select name="format">${option("", format, "Full")}${option("compact", format, "Compact")}</select></label>
+<label>Depth <select name="depth">${optionList(depthOptions, depth)}</select></label>
+<label>Format <select name="format">${optionList(formats, text("format"))}</select></label>
 </div>
 <datalist id="places"></datalist><datalist id="languages"></datalist>
 <fieldset class="kinds"><legend>Only these types of element</legend>${resultTypes.map(kind)}</fieldset></details>`;

@@ -8,7 +8,7 @@ const newSections = new Map();
 const keptParts = "details, .scroll";
 // These forms lead to Stripe's page, and the playground has a script of its own.
 const formsThatLeave = /^\/(billing\/topup|billing\/auto-topup\/card|playground\/.*)$/;
-const entries = 'form[method="post"] input:not([type="hidden"], [type="password"])';
+const entries = 'form[method="post"] :is(input:not([type="hidden"], [type="password"]), select)';
 const searchField = 'input[type="search"], #search [name="keyword"]';
 let source;
 // The load of a page that is under way.
@@ -138,13 +138,17 @@ async function loadPage(address, request, focused) {
 
 /** Keeps what a person entered in the other forms of this page, if the new page has them too. @param sent the address of the answered form. */
 function keepEntries(page, sent) {
-  for (const { form, name, type, value, defaultValue, checked, defaultChecked } of document.querySelectorAll(entries)) {
-    if (form.action === sent || (value === defaultValue && checked === defaultChecked)) continue;
+  for (const field of document.querySelectorAll(entries)) {
+    const { form, name, type, value, checked } = field;
+    if (form.action === sent || isUntouched(field)) continue;
     const { elements = [] } = [...page.forms].find(({ action }) => action === form.action) ?? {};
-    const isSame = (field) => field.name === name && (!/^(checkbox|radio)$/.test(type) || field.value === value);
+    const isSame = (other) => other.name === name && (!/^(checkbox|radio)$/.test(type) || other.value === value);
     Object.assign([...elements].find(isSame) ?? {}, { value, checked });
   }
 }
+
+const isUntouched = ({ value, defaultValue, checked, defaultChecked, selectedOptions: [chosen] = [] }) =>
+  chosen ? chosen.defaultSelected : value === defaultValue && checked === defaultChecked;
 
 /** What the page of an error says. It does not replace the page that has what a person typed. */
 function refusalIn(page, status) {

@@ -1,7 +1,7 @@
 import { organizationField } from "../frame/account-frame.ts";
 import { type FormRequest, leadTo } from "../frame/account-handlers.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
-import type { FieldProblems } from "../../pages/form.ts";
+import { type Option, optionList } from "../../pages/form.ts";
 import { dollars } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 import type { Topups } from "../../topups/topups.ts";
@@ -36,26 +36,15 @@ function paymentForm(amountsMils: readonly number[], { name, organizationId }: P
   const preselected = Math.min(1, amountsMils.length - 1);
   return html`<form class="top-up" method="post" action="/billing/topup">
 ${organizationField(organizationId)}
-${amountChoices("Amount", amountsMils, amountsMils[preselected])}
+<label>Amount <select name="mils">${optionList(amountOptions(amountsMils), String(amountsMils[preselected]))}</select></label>
 <button>Continue to payment</button>
 <p class="aside">You pay on Stripe’s page, for <strong>${name}</strong> <code>${organizationId}</code>. 1,000 mils are 1 US dollar.</p>
 </form>`;
 }
 
-/** A choice of one amount, in the field `mils`. Its problem, if there is one, is shown by the caller. */
-export function amountChoices(
-  legend: string,
-  amountsMils: readonly number[],
-  chosenMils: number | undefined,
-  { hint, problems }: { hint?: string; problems?: FieldProblems } = {},
-): Html {
-  return html`<fieldset${problems?.["mils"] !== undefined && html` aria-describedby="mils-problem"`}><legend${hint === undefined && html` class="hidden"`}>${legend}${hint !== undefined && html` <span class="aside">${hint}</span>`}</legend>
-${amountsMils.map(
-  (mils) =>
-    html`<label><input type="radio" name="mils" value="${mils}" required${mils === chosenMils && html` checked`}><span>${dollars(mils).replace(".000", "")}</span></label>
-`,
-)}</fieldset>`;
-}
+/** The options of a field for one of these amounts. */
+export const amountOptions = (amountsMils: readonly number[]): Option[] =>
+  amountsMils.map((mils) => [String(mils), dollars(mils).replace(".000", "")]);
 
 /** POST /billing/topup: redirects the browser to the payment page. The credit arrives with Stripe's webhook. */
 export async function beginTopUp(

@@ -21,7 +21,7 @@ import {
   leadTo,
   type PageRequest,
 } from "../frame/account-handlers.ts";
-import { type AddCredit, addCreditSection, amountChoices } from "./add-credit.ts";
+import { type AddCredit, addCreditSection, amountOptions } from "./add-credit.ts";
 import { requestScopeOf } from "../../http/request-scope.ts";
 import {
   amountRule,
@@ -29,7 +29,7 @@ import {
   type FieldProblems,
   newForm,
   parseDollars,
-  problemOf,
+  selectField,
   type SentForm,
 } from "../../pages/form.ts";
 import { amount, dateOf, dayOf, momentOf, monthOf, timeElement, timeOf } from "../../pages/format.ts";
@@ -280,14 +280,14 @@ ${removalForm("/billing/auto-topup/card/remove", "Remove the card", { organizati
 function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Html {
   const terms = autoTopup?.terms;
   const isActive = autoTopup?.isOn === true && !autoTopup.paused;
-  const chosenMils = Number(sent.values.get("mils") ?? terms?.amountMils ?? offeredMils[0]);
+  const options = amountOptions(choices(offeredMils, terms));
+  const value = terms && String(terms.amountMils);
   const field = (name: string, label: string, mils: number | undefined) =>
     dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
   return html`<form class="form" method="post" action="/billing/auto-topup">
 ${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}<input type="hidden" name="was_terms" value="${sent.values.get("was_terms") ?? textOf(terms)}">
 <div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
-<div class="top-up">${amountChoices("Add", choices(offeredMils, terms), chosenMils, { hint: "Each time.", problems: sent.problems })}
-${problemOf(sent.problems, "mils")}</div>
+${selectField(sent, { name: "mils", label: "Add", hint: "Each time.", options, value })}
 ${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
 <p class="aside">You allow us to charge this card without asking each time, until you switch it off. Automatic payments are at least a minute apart, so choose an amount that lasts longer. Payments that you make yourself do not count towards the monthly limit.</p>
 <div class="row"><button>${isActive ? "Save changes" : "Switch on"}</button>

@@ -17,6 +17,7 @@ import { findSearches, type FoundSearches, type SearchEntry } from "../../ledger
 import { type LoggedSearch, readSearches } from "../../../shared/search-log/read-search-log.ts";
 import type { RefundReason, ReversalReason } from "../../../shared/outcomes.ts";
 import { amount, dateOf, plural, timeElement, timeOf } from "../../pages/format.ts";
+import { optionList } from "../../pages/form.ts";
 import { type Html, html } from "../../pages/html.ts";
 import type { AccountToken } from "../../tokens/tokens.ts";
 
@@ -317,11 +318,11 @@ function daysLink(view: HistoryView, { label, from, to }: ReturnType<typeof usua
 }
 
 export function tokenOptions(tokens: readonly FindableToken[], chosen: string | undefined): Html {
-  return html`${tokens.map((token) => {
-    const { tokenId } = token;
-    const revoked = token.revokedAt ? ", revoked" : "";
-    return html`<option value="${tokenId}"${tokenId === chosen && html` selected`}>${tokenLabel(token)}${revoked}</option>`;
-  })}`;
+  const labelOf = (token: FindableToken) => `${tokenLabel(token)}${token.revokedAt ? ", revoked" : ""}`;
+  return optionList(
+    tokens.map((token) => [token.tokenId, labelOf(token)]),
+    chosen,
+  );
 }
 
 /** The name of a token, else its last characters, else its id (once its organization is erased). */

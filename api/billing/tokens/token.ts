@@ -24,7 +24,7 @@ import {
   type TokenParts,
   tooManyNewTokens,
 } from "./tokens.ts";
-import { newForm, problemOf, type SentForm } from "../../pages/form.ts";
+import { newForm, selectField, type SentForm } from "../../pages/form.ts";
 import { amount, momentOf, plural } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -89,15 +89,12 @@ ${(token.isValid || details.descendants.length > 0) && revocation(details)}`;
 const overlaps = { "86400": "In a day", "3600": "In an hour", "604800": "In a week", "0": "Now" };
 
 /** The form has the id of the successor, so that it creates one however often it is sent. */
-function rotation({ organizationId, token: { tokenId } }: TokenDetails, { values, problems }: SentForm): Html {
-  const chosen = values.get("ends") ?? "86400";
+function rotation({ organizationId, token: { tokenId } }: TokenDetails, sent: SentForm): Html {
   return html`<section class="setting" aria-labelledby="rotate-title"><div class="intro"><h2 id="rotate-title">Rotate</h2>
 <p class="aside">A new token with the same name, scopes, limits and expiry replaces this one. Until this one expires, both work, each with its own limits.</p></div>
 <form class="form" method="post" action="/billing/tokens/rotate">
 ${organizationField(organizationId)}<input type="hidden" name="token" value="${tokenId}"><input type="hidden" name="id" value="${newId("tok")}">
-<div class="field"><label for="ends">This token expires</label>
-<select id="ends" name="ends"${problems.rotate !== undefined && html` aria-invalid="true" aria-describedby="rotate-problem"`}>${Object.entries(overlaps).map(([seconds, label]) => html`<option value="${seconds}"${seconds === chosen && html` selected`}>${label}</option>`)}</select>
-${problemOf(problems, "rotate")}</div>
+${selectField(sent, { name: "ends", label: "This token expires", options: Object.entries(overlaps), value: "86400" })}
 <button>Rotate</button>
 </form></section>`;
 }
@@ -107,8 +104,8 @@ export async function handleRotateForm(parts: TokenParts & { redis: Redis }, ask
   const { form, caller } = asked;
   const id = form.get("token") ?? "";
   const successor = tokenIdSchema.safeParse(form.get("id"));
-  const refuse = async (status: number, rotate: string) => {
-    const sent = { values: form, problems: { rotate } };
+  const refuse = async (status: number, ends: string) => {
+    const sent = { values: form, problems: { ends } };
     parts.account.send(asked, status, await tokenView(parts.database, asked, { id, sent }));
   };
   const overlap = form.get("ends") ?? "";

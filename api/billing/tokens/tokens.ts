@@ -27,7 +27,7 @@ import { type AccountView, organizationField, statusNotice } from "../frame/acco
 import { type AccountHandlers, changeAccount, type FormRequest, type PageRequest } from "../frame/account-handlers.ts";
 import { countRequest } from "../session/counted-window.ts";
 import { dayLimitRequired, limitFields, limitProblems, readLimitFields } from "../settings/limits.ts";
-import { newForm, problemOf, type SentForm, textField } from "../../pages/form.ts";
+import { newForm, problemOf, selectField, type SentForm, textField } from "../../pages/form.ts";
 import { amount, count, dateOf, momentOf, searches } from "../../pages/format.ts";
 import { html, type Html } from "../../pages/html.ts";
 
@@ -204,7 +204,7 @@ function tokenForm({ organizationId, own: session, hasDoors }: TokenList, sent: 
   const isNew = !values.has("id");
   const chosen = values.getAll("scope");
   const isChosen = (scope: Scope) => (isNew ? ["search", "usage"].includes(scope) : chosen.includes(scope));
-  const lifetime = values.get("expires") ?? "";
+  const options = lifetimesOf(session).toSorted(([first], [second]) => Number(first) - Number(second));
   return html`<form class="card form columns" method="post" action="/billing/tokens/create">
 ${organizationField(organizationId)}
 <input type="hidden" name="id" value="${newId("tok")}">
@@ -218,14 +218,7 @@ ${(hasDoors ? allScopes : headerScopes).map(
 )}${problemOf(problems, "scope")}</fieldset>
 </div>
 <div>
-<div class="field"><label for="expires">Expires</label>
-<select id="expires" name="expires"${problems.expires !== undefined && html` aria-invalid="true" aria-describedby="expires-problem"`}>
-${lifetimesOf(session)
-  .toSorted(([first], [second]) => Number(first) - Number(second))
-  .map(
-    ([days, label]) => html`<option value="${days}"${days === lifetime && html` selected`}>${label}</option>\n`,
-  )}</select>
-${problemOf(problems, "expires")}</div>
+${selectField(sent, { name: "expires", label: "Expires", options, value: "" })}
 ${limitFields(sent, session ?? { dayLimitMils: null, monthLimitMils: null })}
 </div>
 <button>Create token</button>

@@ -165,7 +165,7 @@ test.each([
     const { tokenId: token } = await service.issue(organizationId, { expiresInDays });
     const form = { organization: organizationId, token, id: newId("tok"), ends: "0" };
     const { status, text } = await visitor.post("/billing/tokens/rotate", form);
-    expect([status, text]).toEqual([400, expect.stringMatching(`id="rotate-problem">[^<]*${says}`)]);
+    expect([status, text]).toEqual([400, expect.stringMatching(`id="ends-problem">[^<]*${says}`)]);
     expect(await readFamilyMember(service.database, form.id)).toBeUndefined();
   }
 });

@@ -22,7 +22,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     const seen = await visitor(browser, [url, checkoutOrigin]);
     const { context, page } = seen;
     await signInAt(page, service, `${url}/billing`, organization.token);
-    await page.getByRole("radio", { name: "$25" }).check();
+    await page.getByLabel("Amount").selectOption({ label: "$25" });
     const [name = "", value = ""] = attacker.cookie?.split("=") ?? [];
     const planted = { name, value, domain: new URL(url).hostname, sameSite: "Strict" } as const;
     const before = stub.calls.length;
@@ -32,7 +32,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
       await page.getByRole("heading", { name: "You are signed out" }).waitFor();
       await context.clearCookies({ path });
       await page.goto(`${url}/billing`);
-      await page.getByRole("radio", { name: "$25" }).check();
+      await page.getByLabel("Amount").selectOption({ label: "$25" });
     }
     // The own cookie is gone, and only the planted one is left when the form is sent.
     await context.clearCookies();
@@ -58,7 +58,7 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     );
     await signInAt(page, service, `${url}/billing`, organization.token);
     expect(await faultsOf(seen, "amounts")).toEqual([]);
-    await page.getByRole("radio", { name: "$25" }).check();
+    await page.getByLabel("Amount").selectOption({ label: "$25" });
     await page.getByRole("button", { name: "Continue to payment" }).click();
     await page.getByRole("link", { name: "Pay" }).click();
     await page.getByText("Stripe sent you back after the payment").waitFor();
