@@ -26,108 +26,69 @@ const failureReasons = [
 ] as const;
 export type FailureReason = (typeof failureReasons)[number];
 
-/** The card that is charged, as Stripe describes it. */
-export interface SavedCard {
-  paymentMethodId: string;
+const savedCard = z.object({
+  paymentMethodId: z.string(),
   /** Such as `visa`. */
-  brand: string;
-  last4: string;
+  brand: z.string(),
+  last4: z.string(),
   /** Such as `4/2030`. */
-  expires: string;
-}
+  expires: z.string(),
+});
+/** The card that is charged, as Stripe describes it. */
+export type SavedCard = z.infer<typeof savedCard>;
 
+const autoTopupTerms = z.object({ thresholdMils: z.number(), amountMils: z.number(), ceilingMils: z.number() });
 /** When to charge the card: below the threshold, this amount each time, up to the ceiling in a calendar month (UTC). */
-export interface AutoTopupTerms {
-  thresholdMils: number;
-  amountMils: number;
-  ceilingMils: number;
-}
+export type AutoTopupTerms = z.infer<typeof autoTopupTerms>;
 
-export interface AutoTopup {
-  customerId: string;
-  card: SavedCard | undefined;
-  /** When Stripe got the newest card, also if it was removed. */
-  cardEnteredAt: Date | undefined;
-  /** Undefined until the payer set them. They stay when the payer switches automatic top-ups off. */
-  terms: AutoTopupTerms | undefined;
-  isOn: boolean;
-  paused: { at: Date; reason: FailureReason } | undefined;
-  /** The payments of this month that did not fail. */
-  monthMils: number;
-  /** The payment that Stripe has not confirmed yet. */
-  open: { at: Date; mils: number } | undefined;
-  /** The newest payment, if it failed and another one is to follow. */
-  lastFailure: LastFailure | undefined;
-}
-
+const [time, reason] = [z.coerce.date(), z.enum(failureReasons)];
+const failedPayment = z.object({ at: time, mils: z.number(), reason, retryAt: time });
 /** A payment that failed, and when the next one may begin. */
-export interface LastFailure {
-  at: Date;
-  mils: number;
-  reason: FailureReason;
-  retryAt: Date;
-}
+export type LastFailure = z.infer<typeof failedPayment>;
+
+const orUndefined = <Schema extends z.ZodType>(schema: Schema) =>
+  schema.nullable().transform((part) => part ?? undefined);
 
 const autoTopupRow = rowOf({
   customerId: z.string(),
-  paymentMethodId: z.string().nullable(),
-  cardBrand: z.string().nullable(),
-  cardLast4: z.string().nullable(),
-  cardExpires: z.string().nullable(),
-  cardEnteredAt: z.date().nullable(),
+  card: orUndefined(savedCard),
+  /** When Stripe got the newest card, also if it was removed. */
+  cardEnteredAt: orUndefined(z.date()),
+  /** Undefined until the payer set them. They stay when the payer switches automatic top-ups off. */
+  terms: orUndefined(autoTopupTerms),
   isOn: z.boolean(),
-  thresholdMils: z.number().nullable(),
-  amountMils: z.number().nullable(),
-  ceilingMils: z.number().nullable(),
-  pausedAt: z.date().nullable(),
-  pauseReason: z.enum(failureReasons).nullable(),
+  paused: orUndefined(z.object({ at: time, reason })),
+  /** The payments of this month that did not fail. */
   monthMils: z.number(),
-  openAt: z.date().nullable(),
-  openMils: z.number().nullable(),
-  nextPaymentAt: z.date(),
-  failedAt: z.date().nullable(),
-  failedMils: z.number().nullable(),
-  failure: z.enum(failureReasons).nullable(),
+  /** The payment that Stripe has not confirmed yet. */
+  open: orUndefined(z.object({ at: time, mils: z.number() })),
+  /** The newest payment, if it failed and another one is to follow. */
+  lastFailure: orUndefined(failedPayment),
 });
+export type AutoTopup = z.infer<typeof autoTopupRow>;
 
 /** Reads the settings of an organization; undefined if it never began to save a card. */
 export async function readAutoTopup(database: Querying, organizationId: string): Promise<AutoTopup | undefined> {
   const { rows } = await database.query(
-    `select a.*, (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
-       where p.organization_id = a.organization_id and p.state <> 'failed'
-         and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils,
-       u.asked_at as open_at, u.mils as open_mils, f.asked_at as failed_at, f.mils as failed_mils, f.failure
-     from auto_topups a
-     left join auto_topup_payments u on u.organization_id = a.organization_id and u.state = 'open'
-     left join lateral (select p.asked_at, p.mils, p.failure from auto_topup_payments p
-       where p.organization_id = a.organization_id and p.failure = any($2) order by p.asked_at desc limit 1) f
-       on a.failures > 0 and a.next_payment_at > now()
-     where a.organization_id = $1`,
+    `select a.customer_id, a.card_entered_at, a.is_on,
+       case when a.payment_method_id is not null then json_build_object('paymentMethodId', a.payment_method_id,
+         'brand', a.card_brand, 'last4', a.card_last4, 'expires', a.card_expires) end as card,
+       case when a.amount_mils is not null then json_build_object('thresholdMils', a.threshold_mils,
+         'amountMils', a.amount_mils, 'ceilingMils', a.ceiling_mils) end as terms,
+       case when a.paused_at is not null then json_build_object('at', a.paused_at, 'reason', a.pause_reason) end as paused,
+       (select coalesce(sum(p.mils), 0)::bigint from auto_topup_payments p
+         where p.organization_id = a.organization_id and p.state <> 'failed'
+           and p.asked_at >= date_trunc('month', now() at time zone 'UTC') at time zone 'UTC') as month_mils,
+       (select json_build_object('at', p.asked_at, 'mils', p.mils) from auto_topup_payments p
+         where p.organization_id = a.organization_id and p.state = 'open') as open,
+       case when a.failures > 0 and a.next_payment_at > now() then (
+         select json_build_object('at', p.asked_at, 'mils', p.mils, 'reason', p.failure, 'retryAt', a.next_payment_at)
+         from auto_topup_payments p where p.organization_id = a.organization_id and p.failure = any($2)
+         order by p.asked_at desc limit 1) end as last_failure
+     from auto_topups a where a.organization_id = $1`,
     [organizationId, failureReasons],
   );
-  return rows[0] && readRow(autoTopupRow.parse(rows[0]));
-}
-
-function readRow(row: z.infer<typeof autoTopupRow>): AutoTopup {
-  const { paymentMethodId, cardBrand: brand, cardLast4: last4, cardExpires: expires } = row;
-  const { thresholdMils, amountMils, ceilingMils, pausedAt, pauseReason } = row;
-  const { openAt, openMils, failedAt, failedMils, failure } = row;
-  const hasCard = paymentMethodId !== null && brand !== null && last4 !== null && expires !== null;
-  const hasTerms = thresholdMils !== null && amountMils !== null && ceilingMils !== null;
-  const hasFailed = failedAt && failedMils !== null && failure;
-  return {
-    customerId: row.customerId,
-    card: hasCard ? { paymentMethodId, brand, last4, expires } : undefined,
-    cardEnteredAt: row.cardEnteredAt ?? undefined,
-    terms: hasTerms ? { thresholdMils, amountMils, ceilingMils } : undefined,
-    isOn: row.isOn,
-    paused: pausedAt && pauseReason ? { at: pausedAt, reason: pauseReason } : undefined,
-    monthMils: row.monthMils,
-    open: openAt && openMils !== null ? { at: openAt, mils: openMils } : undefined,
-    lastFailure: hasFailed
-      ? { at: failedAt, mils: failedMils, reason: failure, retryAt: row.nextPaymentAt }
-      : undefined,
-  };
+  return rows[0] && autoTopupRow.parse(rows[0]);
 }
 
 /**
