@@ -24,6 +24,17 @@ export type ResultType = keyof typeof resultTypeMeanings;
 // TypeScript types the keys of any object as strings.
 export const resultTypes = Object.keys(resultTypeMeanings) as readonly ResultType[];
 
+/** The types whose links are results of their own. Several may lead to the same page. */
+export const groupTypes: ReadonlySet<ResultType> = new Set([
+  "people_also_ask",
+  "local_pack",
+  "top_stories",
+  "video",
+  "images",
+  "shopping",
+  "discussions",
+]);
+
 export const siteLink = z
   .strictObject({
     title: z.string().describe("The text of the link."),

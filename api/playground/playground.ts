@@ -185,8 +185,8 @@ function sessionList(searches: readonly SessionSearch[]): Html | false {
 function entry({ requestId, query }: SessionSearch): Html {
   if (!query) return html`<li><a href="${searchAddress(requestId)}">${requestId}</a></li>`;
   const { keyword, location, device, depth } = query;
-  return html`<li><a href="${searchAddress(requestId)}">${keyword}</a>
-<span class="aside">${location.replaceAll(",", ", ")} · ${device} · depth ${depth}</span>
+  return html`<li><span><a href="${searchAddress(requestId)}">${keyword}</a>
+<span class="aside">${location.replaceAll(",", ", ")} · ${device} · depth ${depth}</span></span>
 <a class="again" href="${formAddress(query)}" aria-label="Edit: ${keyword}">Edit</a></li>`;
 }
 

@@ -1,4 +1,4 @@
-import type { ResultType, SiteLink } from "../../shared/results.ts";
+import { groupTypes, type ResultType, type SiteLink } from "../../shared/results.ts";
 import type { Element } from "./provider.ts";
 import { domainOf, plainText, plainUrl } from "./sanitize.ts";
 
@@ -15,17 +15,6 @@ export type RawElement = {
   siteLinks?: readonly RawLink[];
 };
 export type RawLink = { title?: string; url?: string; description?: string };
-
-/** The types whose links are results of their own. Several may lead to the same page. */
-const groupTypes: ReadonlySet<ResultType> = new Set([
-  "people_also_ask",
-  "local_pack",
-  "top_stories",
-  "video",
-  "images",
-  "shopping",
-  "discussions",
-]);
 
 /** Five times as many as an element with long texts and a hundred links has. */
 const elementCharactersMax = 100_000;

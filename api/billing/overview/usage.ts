@@ -133,7 +133,7 @@ export function usageForm({ measure, range, tokenId }: UsageView, tokens: readon
   if (tokens.length < 2 && tokenId === undefined) return false;
   return html`<form class="of-token" action="/billing#usage">
 <input type="hidden" name="measure" value="${measure}"><input type="hidden" name="range" value="${range}">
-<label>Usage of <select name="token"><option value="">All tokens</option>${tokenOptions(tokens, tokenId)}</select></label>
+<label class="aside">Usage of <select name="token"><option value="">All tokens</option>${tokenOptions(tokens, tokenId)}</select></label>
 <button class="plain">Show</button>
 </form>`;
 }

@@ -1,4 +1,4 @@
-import { type ResultType, resultTypeMeanings } from "../../../shared/results.ts";
+import { groupTypes, type ResultType, resultTypeMeanings } from "../../../shared/results.ts";
 import type { LoggedSearch } from "../../../shared/search-log/read-search-log.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { tokenLabel } from "./history.ts";
@@ -80,7 +80,7 @@ function elementItem(shown: ShownElement, addressOf: (keyword: string) => string
     type === "related_searches" && one.url === ""
       ? html`<li><a href="${addressOf(one.title)}">${one.title}</a></li>`
       : linkItem(one);
-  return html`<li${type !== undefined && html` class="${type}"`}>
+  return html`<li${type !== undefined && html` class="${type}${groupTypes.has(type) && " group"}"`}>
 ${type !== undefined && html`<p class="kind" title="${resultTypeMeanings[type]}">${type.replaceAll("_", " ")}${rank !== undefined && html` · ${rank}`}</p>`}
 <div>${heading !== undefined && html`<h3>${heading}</h3>`}
 ${source !== "" && html`<p class="source">${type === "paid" && html`<b>Sponsored</b> `}${source}</p>`}

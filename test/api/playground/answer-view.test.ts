@@ -24,7 +24,7 @@ test("each type of element is shown with its name, rank and site links", () => {
   const siteLinks = [{ ...result, title: "A part" }];
   const page = shown(resultTypes.map((type, at) => ({ ...result, type, rank: at + 1, siteLinks })));
   for (const [at, type] of resultTypes.entries()) {
-    expect(page).toContain(`<li class="${type}">`);
+    expect(page).toMatch(new RegExp(`<li class="${type}[ "]`));
     expect(page).toContain(`${type.replaceAll("_", " ")} · ${at + 1}`);
   }
   expect(page.match(/>A part</g)).toHaveLength(resultTypes.length);
