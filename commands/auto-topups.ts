@@ -39,7 +39,7 @@ export function addAutoTopupCommands(program: Command, run: RunCommand): void {
 async function show({ database }: CommandContext, organizationId: string, limit: number) {
   await requireOrganization(database, organizationId);
   const known = await readAutoTopup(database, organizationId);
-  const payments = await listPayments(database, organizationId, { limit });
+  const payments = await listPayments(database, organizationId, limit);
   return {
     orgId: organizationId,
     state: stateOf(known),

@@ -106,19 +106,18 @@ const listedRow = rowOf({
   failure: z.string().nullable(),
   endedAt: z.date().nullable(),
 });
-/** A payment as the export and the operator's command have it. */
+/** A payment as the operator's command has it. */
 export type ListedPayment = z.infer<typeof listedRow>;
 
-/** Lists payments of an organization, the newest first, from the first one after the id `after`. */
+/** Lists the newest payments of an organization, the newest first. */
 export async function listPayments(
   database: Querying,
   organizationId: string,
-  { after, limit }: { after?: string | undefined; limit: number },
+  limit: number,
 ): Promise<ListedPayment[]> {
   const { rows } = await database.query(
-    `select id as payment_id, * from auto_topup_payments
-     where organization_id = $1 and ($2::text is null or id < $2) order by id desc limit $3`,
-    [organizationId, after, limit],
+    "select id as payment_id, * from auto_topup_payments where organization_id = $1 order by id desc limit $2",
+    [organizationId, limit],
   );
   return rows.map((row) => listedRow.parse(row));
 }

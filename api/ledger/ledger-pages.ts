@@ -21,20 +21,6 @@ const entryRow = rowOf({
 const columns =
   "version, created_at as at, kind, amount_mils, balance_after_mils, request_id, grant_id, token_id, reason";
 
-/** Reads the ledger entries of an organization as they are, in their order, from the first one after a version. */
-export async function readLedgerPage(
-  database: Database,
-  organizationId: string,
-  { after, limit }: { after: number; limit: number },
-) {
-  const { rows } = await database.query(
-    `select ${columns}
-     from ledger_entries where organization_id = $1 and version > $2 order by version limit $3`,
-    [organizationId, after, limit],
-  );
-  return rows.map((row) => entryRow.parse(row));
-}
-
 /** Reads the entries of a search: its charge, and a reversal. A search that was not charged has none. */
 export async function readSearchLedger(database: Database, requestId: string) {
   const entriesOf = (kinds: string) =>
@@ -75,29 +61,6 @@ export async function readGrantMils(
   const statement = "select amount_mils from ledger_entries where grant_id = $1 and kind = $2";
   const { rows } = await database.query(statement, [grantId, kind]);
   return rows[0] && valueOf(z.number(), rows[0]);
-}
-
-const refundRow = rowOf({
-  number: z.number(),
-  version: z.number(),
-  at: z.date(),
-  requestId: z.string(),
-  reason: z.string(),
-  tokenId: z.string().nullable(),
-});
-
-/** Reads the refunds of an organization in their order, from the first one after a number. They are kept for 30 days. */
-export async function readRefundsPage(
-  database: Database,
-  organizationId: string,
-  { after, limit }: { after: number; limit: number },
-) {
-  const { rows } = await database.query(
-    `select number, version, created_at as at, request_id, reason, token_id from refunds
-     where organization_id = $1 and number > $2 order by number limit $3`,
-    [organizationId, after, limit],
-  );
-  return rows.map((row) => refundRow.parse(row));
 }
 
 const topupRow = rowOf({ version: z.number(), at: z.date(), grantId: z.string(), mils: z.number() });

@@ -1,17 +1,13 @@
 import type { Redis } from "ioredis";
-import { readAuditPage } from "../../shared/audit/audit.ts";
-import { readLedgerPage, readRefundsPage } from "../../api/ledger/ledger-pages.ts";
-import { readKeptAnswersPage, readKeptDays } from "../../shared/credits/kept-answers.ts";
-import { readAnswersPage } from "../../shared/credits/stored-answers.ts";
+import { z } from "zod";
+import { expandAnswer } from "../../shared/compress-answer.ts";
+import { readKeptDays } from "../../shared/credits/kept-answers.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { showOrganization } from "../../shared/organizations/organizations.ts";
-import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
-import { type LoggedRefusal, readRefused } from "../../shared/search-log/refused-searches.ts";
 import { readThreshold } from "../../shared/webhooks/low-balance.ts";
 import { listEvents } from "../../shared/webhooks/webhook-events.ts";
 import { readWebhook } from "../../shared/webhooks/webhooks.ts";
 import { readAutoTopup } from "../../api/auto-topups/auto-topup.ts";
-import { listPayments } from "../../api/auto-topups/payments.ts";
 import { listSessions, sessionKeyOf } from "../../api/billing/session/session-keys.ts";
 import { readHistory } from "../../api/ledger/history.ts";
 import { readOwnLimits } from "../../api/organizations/limits.ts";
@@ -49,71 +45,128 @@ export async function* exportOrganization(
   const autoTopup = await readAutoTopup(database, organizationId);
   if (autoTopup) yield { kind: "auto_topup", ...autoTopup };
 
-  const all = <Item, Place>(
-    read: ReadPage<Item, Place>,
-    first: Place,
-    placeOf: (item: Item) => Place,
-    limit?: number,
-  ) => readAll((page) => read(database, organizationId, page), first, placeOf, limit);
-  for await (const payment of all(listPayments, undefined, ({ paymentId }) => paymentId))
-    yield { kind: "auto_topup_payment", ...payment };
-  for await (const entry of all(readAuditPage, 0, ({ id }) => id)) yield { kind: "audit_entry", ...entry };
-  for await (const { kind: entry, ...fields } of all(readLedgerPage, 0, ({ version }) => version))
-    yield { kind: "ledger_entry", entry, ...fields };
-  // Of the last 30 days.
-  for await (const { number: _order, ...refund } of all(readRefundsPage, 0, ({ number }) => number))
-    yield { kind: "refund", ...refund };
-  // What our providers did for a search, and what that cost, is not the organization's.
-  for await (const { token, keyHash: _hash, work: _work, ...search } of all(readSearchLogPage, undefined, (row) => row))
-    yield { kind: "search", ...search, tokenId: token.tokenId };
-  const refusedPage: ReadPage<LoggedRefusal, string | undefined> = (from, id, { after: before, limit }) =>
-    readRefused(from, id, { before, limit });
-  for await (const { tokenName: _name, tokenLast4: _last4, organizationId: _own, ...refusal } of all(
-    refusedPage,
-    undefined,
-    ({ requestId }) => requestId,
-  ))
-    yield { kind: "refused_search", ...refusal };
-
+  for (const part of parts) yield* readPart(database, organizationId, part);
   for (const { idHash, endsAt } of await listSessions(redis, organizationId)) {
     const idleMs = await redis.pttl(sessionKeyOf(idHash));
     if (idleMs > 0) yield { kind: "session", endsAt, endsWhenIdleAt: new Date(Date.now() + idleMs) };
   }
-  for await (const { requestId, body } of all(readAnswersPage, undefined, (answer) => answer, answersPerPage))
-    yield { kind: "answer", requestId, body: JSON.parse(body.toString()) };
-  for await (const { at: _at, provider: _provider, fetchedAtMs, ...answer } of all(
-    readKeptAnswersPage,
-    undefined,
-    (row) => row,
-    answersPerPage,
-  ))
-    yield { kind: "kept_answer", fetchedAt: new Date(fetchedAtMs), ...answer };
   for await (const requestId of listRecentSearches(database, organizationId)) {
     const kept = await readRawAnswers(redis, requestId);
     for (const answer of kept?.answers ?? []) yield { kind: "raw_answer", requestId, ...answer };
   }
 }
 
-type ReadPage<Item, Place> = (
+/** Rows of an organization, each as a line. A timestamp in a key has whole milliseconds, as a date in JavaScript. */
+interface Part {
+  kind: string;
+  /** What a line has, by its names in the database. */
+  columns: string;
+  from: string;
+  /** Gives the rows an order. */
+  key: readonly string[];
+  rowsPerPage?: number;
+  /** What a line has in place of its columns. */
+  toFields?: (row: Fields) => Promise<Fields>;
+}
+type Fields = Record<string, unknown>;
+
+const parts: readonly Part[] = [
+  {
+    kind: "auto_topup_payment",
+    columns: `id as payment_id, mils, asked_at, state, attempts, customer_id, payment_method_id, payment_intent_id, failure,
+      ended_at`,
+    from: "auto_topup_payments",
+    key: ["id"],
+  },
+  {
+    kind: "audit_entry",
+    columns: "id, at, actor_kind, actor, origin, action, organization_id as org_id, subject, before, after, request_id",
+    from: "audit_entries",
+    key: ["id"],
+  },
+  {
+    kind: "ledger_entry",
+    columns: `kind as entry, version, created_at as at, amount_mils, balance_after_mils, request_id, grant_id, token_id,
+      reason`,
+    from: "ledger_entries",
+    key: ["version"],
+  },
+  {
+    // Of the last 30 days.
+    kind: "refund",
+    columns: "version, created_at as at, request_id, reason, token_id",
+    from: "refunds",
+    key: ["number"],
+  },
+  {
+    // What our providers did for a search, and what that cost, is not the organization's.
+    kind: "search",
+    columns: `at, request_id, json_strip_nulls(json_build_object('keyword', keyword, 'location', location, 'language', language,
+      'device', device, 'depth', depth, 'targetDomain', target_domain, 'types', types, 'format', format)) as query,
+      duration_ms, token_id`,
+    from: "search_log",
+    key: ["at", "request_id"],
+  },
+  {
+    kind: "refused_search",
+    columns: "at, request_id, token_id, code, reason, message, query, refusals",
+    from: "refused_searches",
+    key: ["at", "request_id"],
+  },
+  {
+    kind: "answer",
+    columns: "request_id, body",
+    // The key of this table begins with the slot.
+    from: "(select * from answers where slot in (0, 1, 2, 3)) answers",
+    key: ["slot", "key_hash"],
+    rowsPerPage: answersPerPage,
+    toFields: async ({ body, ...row }) => ({ ...row, body: await expand(body) }),
+  },
+  {
+    kind: "kept_answer",
+    columns: "fetched_at, request_id, body",
+    from: "readable_answers",
+    key: ["at", "request_id"],
+    rowsPerPage: answersPerPage,
+    toFields: async ({ body, ...row }) => ({ ...row, ...(await expand(body)) }),
+  },
+];
+
+const expand = async (body: unknown) =>
+  z.looseObject({}).parse(JSON.parse((await expandAnswer(z.instanceof(Buffer).parse(body))).toString()));
+
+async function* readPart(
   database: Database,
   organizationId: string,
-  page: { after: Place; limit: number },
-) => Promise<Item[]>;
-
-async function* readAll<Item, Place>(
-  read: (page: { after: Place; limit: number }) => Promise<Item[]>,
-  first: Place,
-  placeOf: (item: Item) => Place,
-  limit = itemsPerPage,
-): AsyncGenerator<Item> {
-  for (let after = first; ; ) {
-    const page = await read({ after, limit });
-    yield* page;
-    const last = page.at(-1);
-    if (last === undefined || page.length < limit) return;
-    after = placeOf(last);
+  { kind, columns, from, key, rowsPerPage = itemsPerPage, toFields }: Part,
+): AsyncGenerator<ExportedLine> {
+  const order = key.join(", ");
+  const place = key.map((column, at) => `${column} as key_${at}`).join(", ");
+  const behind = key.map((_, at) => `$${at + 3}`).join(", ");
+  for (let after: unknown[] = []; ; ) {
+    // The first column again, by itself: by it alone Postgres leaves out the tables of days that were read.
+    const rest = after.length === 0 ? "" : `and ${key[0]} >= $3 and (${order}) > (${behind})`;
+    const { rows } = await database.query<Fields>(
+      `select ${columns}, ${place} from ${from} where organization_id = $1 ${rest} order by ${order} limit $2`,
+      [organizationId, rowsPerPage, ...after],
+    );
+    for (const { key_0: _first, key_1: _second, ...row } of rows) {
+      const fields = inCamelCase(row);
+      yield { kind, ...(toFields ? await toFields(fields) : fields) };
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < rowsPerPage) return;
+    after = key.map((_, at) => last[`key_${at}`]);
   }
 }
+
+const inCamelCase = (row: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+      value,
+    ]),
+  );
 
 /** The ids of an organization's searches that may have raw answers, newest first. */
 export async function* listRecentSearches(database: Database, organizationId: string): AsyncGenerator<string> {

@@ -163,16 +163,3 @@ export async function countChanges(database: Querying, organizationId: string): 
   );
   return valueOf(z.number(), rows[0]);
 }
-
-/** Reads the entries of an organization in their order, from the first one after the id `after`. */
-export async function readAuditPage(
-  database: Database,
-  organizationId: string,
-  { after, limit }: { after: number; limit: number },
-): Promise<StoredAuditEntry[]> {
-  const { rows } = await database.query(
-    "select *, organization_id as org_id from audit_entries where organization_id = $1 and id > $2 order by id limit $3",
-    [organizationId, after, limit],
-  );
-  return rows.map((row) => auditRow.parse(row));
-}

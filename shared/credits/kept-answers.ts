@@ -183,34 +183,16 @@ async function readAnswer({ body, fetchedAt, ...row }: StoredRow): Promise<KeptA
   return { ...row, ...findings, fetchedAtMs: fetchedAt.getTime() };
 }
 
-const pageRow = rowOf({ at: z.date(), ...answerFields });
-
-/** Reads the answers that an organization may read, from the first one after a place. */
-export async function readKeptAnswersPage(
-  database: Database,
-  organizationId: string,
-  { after, limit }: { after: { at: Date; requestId: string } | undefined; limit: number },
-) {
-  const { rows } = await database.query(
-    `select at, request_id, fetched_at, provider, body from readable_answers
-     where organization_id = $1 and at >= $2 and (at, request_id) > ($2, $3) order by at, request_id limit $4`,
-    [organizationId, after?.at ?? "-infinity", after?.requestId ?? "", limit],
-  );
-  const read = rows.map(async (row) => {
-    const { at, ...answer } = pageRow.parse(row);
-    return { at, ...(await readAnswer(answer)) };
-  });
-  return Promise.all(read);
-}
+const answerRow = rowOf(answerFields);
 
 /** Reads the answer of a search, if its organization may read it. */
 export async function readKeptAnswer(database: Database, organizationId: string, requestId: string) {
   const { rows } = await database.query(
-    `select at, request_id, fetched_at, provider, body from readable_answers
+    `select request_id, fetched_at, provider, body from readable_answers
      where organization_id = $1 and at = $2 and request_id = $3`,
     [organizationId, timeOfId(requestId), requestId],
   );
-  return rows[0] && readAnswer(pageRow.parse(rows[0]));
+  return rows[0] && readAnswer(answerRow.parse(rows[0]));
 }
 
 /**

@@ -80,30 +80,6 @@ export async function readStoredAnswers(
   return new Map(found.map(({ requestId, body, ...key }) => [nameOfKey(key), expand(requestId, body)]));
 }
 
-const pageRow = rowOf({ slot: z.number(), keyHash: z.string(), requestId: z.string(), body: z.instanceof(Buffer) });
-
-/** Reads the stored answers of an organization, expired ones included, from the first one after a place. */
-export async function readAnswersPage(
-  database: Database,
-  organizationId: string,
-  {
-    after = { slot: -1, keyHash: "" },
-    limit,
-  }: { after?: { slot: number; keyHash: string } | undefined; limit: number },
-): Promise<(StoredAnswer & { slot: number; keyHash: string })[]> {
-  const { rows } = await database.query(
-    `select slot, key_hash, request_id, body from answers
-     where slot in (0, 1, 2, 3) and organization_id = $1 and (slot, key_hash) > ($2, $3)
-     order by slot, key_hash limit $4`,
-    [organizationId, after.slot, after.keyHash, limit],
-  );
-  const read = rows.map(async (row) => {
-    const { body, ...place } = pageRow.parse(row);
-    return { ...place, body: await expandAnswer(body) };
-  });
-  return Promise.all(read);
-}
-
 /** Empties the table of the day before yesterday, whose answers and keys have all expired. @returns whether it had any. */
 export async function clearOldAnswers(database: Database): Promise<boolean> {
   const { rows } = await database.query("select clear_old_answers() as cleared");

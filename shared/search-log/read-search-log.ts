@@ -89,19 +89,3 @@ export async function readSearches(
 
 /** A place in the log of an organization: behind this search, from the newest to the oldest. */
 export type LogPlace = Pick<LoggedSearch, "at" | "requestId">;
-
-/** Reads the rows of an organization in their order, from the first one after a place. */
-export async function readSearchLogPage(
-  database: Database,
-  organizationId: string,
-  { after, limit }: { after: LogPlace | undefined; limit: number },
-): Promise<LoggedSearch[]> {
-  const { rows } = await database.query(
-    `select ${loggedColumns}
-     from search_log l left join tokens t on t.id = l.token_id
-     where l.organization_id = $1 and l.at >= $2 and (l.at, l.request_id) > ($2, $3)
-     order by l.at, l.request_id limit $4`,
-    [organizationId, after?.at ?? "-infinity", after?.requestId ?? "", limit],
-  );
-  return rows.map(readLogged);
-}

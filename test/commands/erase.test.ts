@@ -14,7 +14,9 @@ import { newId } from "../../shared/ids.ts";
 import { hashToken } from "../../api/tokens/tokens.ts";
 import { readQuery } from "../../shared/query/query.ts";
 import { queueKeys } from "../../shared/queue/search-queue.ts";
+import { insertRefused } from "../../shared/search-log/refused-searches.ts";
 import { everythingInPostgres, everythingInRedis } from "../harness/assertions/everything-in-redis.ts";
+import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { PageVisitor } from "../harness/clients/page-visitor.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
@@ -28,6 +30,8 @@ const keyword = "zyzzyva-of-the-customer";
 const kept = { RAW_ANSWER_MINUTES: "10", KEPT_ANSWERS_DAYS: "30" };
 const service = await Service.start({ environment: kept, end: afterAll });
 const operator = new Operator(service, kept);
+
+const refusal = { code: "bad_request", reason: undefined, message: "No.", query: undefined, refusals: 1 };
 
 const shown = z.object({ suspendedAt: z.string().nullable(), erasedAt: z.string().nullable() });
 const created = z.object({ orgId: z.string(), tokenId: z.string(), token: z.string() });
@@ -222,7 +226,7 @@ test("an erasure begins only if the operator types the id again, or says --yes",
 });
 
 test("an export has what the service has about an organization, and no hash", async () => {
-  const { orgId, token } = await customer();
+  const { orgId, token, tokenId } = await customer();
   await operator.run("limit", "org", orgId, "--day", "500");
   await asOwner(service.databaseUrl, (owner) =>
     owner.query(
@@ -230,6 +234,12 @@ test("an export has what the service has about an organization, and no hash", as
        select 'evt_0' || lpad(n::text, 25, '0'), $1, 'webhook.test', '{}', null from generate_series(1, 9000) n`,
       [orgId],
     ),
+  );
+  // Three pages, of rows of which several have the same time.
+  const refused = Array.from({ length: 2_500 }, (_, n) => requestIdAt(Date.now() - Math.floor(n / 3)));
+  await insertRefused(
+    service.database,
+    refused.map((requestId) => ({ requestId, organizationId: orgId, tokenId, ...refusal })),
   );
   const { stdout } = await operator.try("org", "export", orgId);
   const lines = stdout
@@ -241,6 +251,8 @@ test("an export has what the service has about an organization, and no hash", as
   expect(kinds.map(count)).toEqual([1, 2, 3, 2, 1, 1]);
   // 100 a day of each of three types, for 30 days.
   expect(count("webhook_event")).toBe(9_000);
+  const exported = lines.flatMap((line) => (line.kind === "refused_search" ? [line["requestId"]] : []));
+  expect(exported).toEqual(refused.toSorted());
   expect(lines).toContainEqual(expect.objectContaining({ kind: "spending_limits", dayLimitMils: 500 }));
   expect(lines).toContainEqual({ kind: "kept_answer_days", days: 9 });
   expect(count("raw_answer")).toBeGreaterThanOrEqual(2);

@@ -2,7 +2,6 @@ import { afterAll, expect, test } from "vitest";
 import { reverseCharges } from "../../shared/credits/deliveries.ts";
 import { setKeptDays } from "../../shared/credits/kept-answers.ts";
 import { setPlan } from "../../shared/credits/plans.ts";
-import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { publishIdentityChange } from "../../shared/organizations/organizations.ts";
 import { searchJob } from "../../shared/queue/search-job.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
@@ -11,6 +10,7 @@ import { type Answer, Service } from "../harness/processes/service.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 import { startProxy } from "../harness/servers/proxy.ts";
 import { reply, startSerperStub, tenOrganic } from "../harness/stubs/serper-stub.ts";
+import { loggedSearches } from "../harness/servers/logged-searches.ts";
 import { operator } from "../harness/fixtures/operator.ts";
 
 /** Answers that an organization keeps, and the age of an answer that callers choose. */
@@ -63,10 +63,7 @@ test("an answer that was paid for answers again at the cached price, in any form
   await service.until(async () => (await service.holdsOf(organizationId)).open === 0);
   expect((await service.usage(token)).body.creditBalanceMils).toBe(91);
   expect(await summed(service.workers, 'answered_searches_total{from="kept"}')).toBe(2);
-  const logged = async () =>
-    readSearchLogPage(service.database, organizationId, { after: undefined, limit: 9 }).then((rows) =>
-      rows.map(({ work }) => work?.source),
-    );
+  const logged = async () => (await loggedSearches(service.database, organizationId)).map(({ work }) => work?.source);
   await service.until(async () => (await logged()).length === 3);
   expect(await logged()).toEqual(["provider", "kept", "kept"]);
 

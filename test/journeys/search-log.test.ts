@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from "vitest";
 import { newId } from "../../shared/ids.ts";
 import { createQueue } from "../../shared/queue/search-queue.ts";
-import { readSearchLogPage } from "../../shared/search-log/read-search-log.ts";
 import { Exposition } from "../harness/assertions/metrics.ts";
 import { Service } from "../harness/processes/service.ts";
 import { searchJob } from "../harness/fixtures/queries.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
+import { loggedSearches } from "../harness/servers/logged-searches.ts";
 import { startSerperStub } from "../harness/stubs/serper-stub.ts";
 
 /** The search log beside the searches of a running service: what it has of each end, and that no search depends on it. */
@@ -15,7 +15,7 @@ const service = await Service.start({ environment: stub.settings, end: afterAll 
 
 /** The rows of an organization, oldest first, once there are so many. */
 async function rowsOf(organizationId: string, count: number) {
-  const read = () => readSearchLogPage(service.database, organizationId, { after: undefined, limit: 100 });
+  const read = () => loggedSearches(service.database, organizationId);
   await service.until(async () => (await read()).length === count);
   return read();
 }

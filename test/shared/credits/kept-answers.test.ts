@@ -6,7 +6,6 @@ import {
   clearKeptAnswers,
   KeptAnswers,
   keepAnswers,
-  readKeptAnswersPage,
   setKeptDays,
   writeFindings,
 } from "../../../shared/credits/kept-answers.ts";
@@ -68,8 +67,10 @@ async function searched(
 const find = (organizationId: string, ageMs = dayMs) =>
   kept.find({ organizationId, fingerprint: "f", sinceMs: Date.now() - ageMs });
 
-const readable = async (organizationId: string) =>
-  (await readKeptAnswersPage(database, organizationId, { after: undefined, limit: 100 })).map((row) => row.requestId);
+const readable = async (organizationId: string) => {
+  const text = "select request_id from readable_answers where organization_id = $1 order by at, request_id";
+  return (await database.query(text, [organizationId])).rows.map((row) => row.request_id);
+};
 
 const bytesOf = async (organizationId: string): Promise<number> =>
   asOwner(url, async (owner) => {
