@@ -85,6 +85,22 @@ export async function beginSession(
   throw failed({ sessionId, origin }, "Stripe's payment page has another origin: set STRIPE_CHECKOUT_ORIGIN to it");
 }
 
+/** Longer than a Checkout Session is open, which is 24 hours. */
+const openSecondsMax = 25 * 3_600;
+const listedPerPage = 100;
+
+/**
+ * Expires the open Checkout Sessions of an organization: they take no payment and save no card any more.
+ * @throws Stripe's error, such as if one was paid in this moment. Others may be open still.
+ */
+export async function expireSessions(stripe: Stripe, organizationId: string): Promise<void> {
+  const since = Math.floor(Date.now() / 1_000) - openSecondsMax;
+  const open: string[] = [];
+  const listed = stripe.checkout.sessions.list({ status: "open", created: { gte: since }, limit: listedPerPage });
+  for await (const session of listed) if (organizationOf(session) === organizationId) open.push(session.id);
+  for (const sessionId of open) await stripe.checkout.sessions.expire(sessionId);
+}
+
 /**
  * Credits Stripe Checkout Sessions. The id of a session is the id of its grant, which the ledger accepts once. So a session
  * may arrive any number of times, in any order, from the webhook and from `credit topups-check`.

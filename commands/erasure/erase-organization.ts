@@ -27,8 +27,9 @@ import { listRecentSearches } from "./export-organization.ts";
  *    entry of the erasure. From here on the organization is marked as erased. An API has Stripe delete the customer later.
  * 4. {@link eraseRows}: names and hashes of tokens, answers with their keys, and logged and refused searches, a page at a time.
  * 5. {@link eraseFromRedis}: sessions, raw answers, failed jobs, and the keys of the organization.
+ * 6. Stripe expires the Checkout Sessions that are open.
  *
- * Postgres refuses step 3 before step 1, and step 4 before step 3. If step 5 never runs, what it deletes expires.
+ * Postgres refuses step 3 before step 1, and step 4 before step 3. If steps 5 and 6 never run, what they delete expires.
  */
 
 /** Searches that run, and charges whose delivery is not confirmed yet. */

@@ -6,6 +6,7 @@ import { inTransaction } from "../../shared/database/transaction.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import { revokeRecorded } from "../../api/organizations/audited-changes.ts";
 import { listTokens } from "../../api/tokens/tokens.ts";
+import { expireSessions, openStripe, stripeErrorFields } from "../../api/topups/stripe.ts";
 import { parseId } from "../argument-parsers.ts";
 import { inAskedUnit } from "../money.ts";
 import { suspendRecorded } from "../organizations.ts";
@@ -91,6 +92,7 @@ async function erase(context: CommandContext, orgId: string, ask: (question: str
     const rows = await eraseRows(database, orgId, { onPage: sayProgress(context) });
     await eraseFromRedis({ database, redis }, orgId);
     await removeFailedJobs(context, orgId);
+    await expirePayments(context, orgId);
     return { orgId, erased: true, balanceMils: begun.balanceMils, ...rows };
   } catch (error) {
     context.warn(`${orgId} is partly erased. Run the command again to erase the rest.`);
@@ -136,6 +138,17 @@ function refuseOpen({ searches, charges }: { searches: number; charges: number }
   if (searches + charges === 0) return;
   throw new CommandRefused(
     `The organization is suspended and its tokens are revoked, but ${searches} searches still run and ${charges} charges wait for confirmation of their delivery. Nothing has been erased yet. Run the command again in a few minutes.`,
+  );
+}
+
+/** Stripe may be away: the erasure is complete all the same, because a payment of an erased organization is not credited. */
+async function expirePayments({ config, warn }: CommandContext, orgId: string): Promise<void> {
+  const stripe = await openStripe(config);
+  if (!stripe) return;
+  await expireSessions(stripe, orgId).catch((error: unknown) =>
+    warn(
+      `Stripe did not expire the payments that ${orgId} has begun: ${JSON.stringify(stripeErrorFields(error))}. Run the command again, or refund what is paid in the next 24 hours.`,
+    ),
   );
 }
 

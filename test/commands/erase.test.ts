@@ -20,6 +20,7 @@ import { requestIdAt } from "../harness/fixtures/request-ids.ts";
 import { PageVisitor } from "../harness/clients/page-visitor.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
+import { disconnect, StripeStub } from "../harness/stubs/stripe-stub.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
 
 /** `org export` and `org erase`, on all that an organization leaves behind. */
@@ -207,6 +208,27 @@ test("an erasure that fails halfway says so, and the next run goes on", async ()
   });
   const done = { orgId, erased: true, balanceMils: 90, tokens: 0, answers: 0, searches: 2 };
   expect(await operator.run("org", "erase", orgId, "--yes")).toEqual(done);
+});
+
+test("a payment that an erased organization has begun at Stripe cannot be finished, and a Stripe that is away stops no erasure", async () => {
+  const stub = await StripeStub.start();
+  onTestFinished(stub.close);
+  const payments = new Operator(service, { ...kept, ...stub.environment });
+  const { organizationId: orgId } = await service.organization({ creditMils: 0 });
+  const open = { status: "open", payment_status: "unpaid" } as const;
+  const [begun, paid, saving] = [stub.paid(orgId, 100, open), stub.paid(orgId, 100), stub.paid(orgId, 0, open)];
+  saving.mode = "setup";
+  const others = [stub.paid(newId("org"), 100, open), stub.paid(orgId, 100, { ...open, metadata: {} })];
+  stub.away = disconnect;
+  expect(await payments.try("org", "erase", orgId, "--yes")).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringContaining('"erased":true'),
+    stderr: expect.stringContaining("or refund what is paid in the next 24 hours"),
+  });
+  stub.away = undefined;
+  await payments.run("org", "erase", orgId, "--yes");
+  expect([begun, paid, saving].map(({ status }) => status)).toEqual(["expired", "complete", "expired"]);
+  expect(others.map(({ status }) => status)).toEqual(["open", "open"]);
 });
 
 test("nothing is erased of an organization whose tokens work", async () => {

@@ -3,7 +3,7 @@ export interface Session {
   id: string;
   object: "checkout.session";
   url: string;
-  status: "open" | "complete";
+  status: "open" | "complete" | "expired";
   payment_status: string;
   amount_total: number;
   currency: string;

@@ -99,6 +99,8 @@ export class StripeStub {
       return [401, errorBody("invalid_request_error", `Invalid API Key: ${given}`)];
     const asked = /^\/v1\/checkout\/sessions\/(\w+)$/.exec(path)?.[1];
     if (method === "GET" && asked !== undefined) return this.#one(asked, fields);
+    const expired = /^\/v1\/checkout\/sessions\/(\w+)\/expire$/.exec(path)?.[1];
+    if (method === "POST" && expired !== undefined) return this.#expire(expired);
     const ofCards = this.cards.answer({ method, path, fields });
     if (ofCards) return ofCards;
     if (path !== "/v1/checkout/sessions") return [404, errorBody("invalid_request_error", "Unrecognized request URL")];
@@ -121,6 +123,13 @@ export class StripeStub {
     if (!session) return [404, errorBody("invalid_request_error", `No such checkout.session: ${id}`)];
     const isExpanded = fields["expand[0]"] === "payment_intent.latest_charge";
     return [200, JSON.stringify(isExpanded ? this.#withPayment(session) : session)];
+  }
+
+  #expire(id: string): [number, string] {
+    const session = this.sessions.find((known) => known.id === id);
+    if (session?.status !== "open") return [400, errorBody("invalid_request_error", "Only open sessions expire.")];
+    session.status = "expired";
+    return [200, JSON.stringify(session)];
   }
 
   /** Newest first, in pages. */
