@@ -46,6 +46,8 @@ export type PaymentOutcome =
 interface Bringer {
   actor: Actor;
   requestId?: string;
+  /** Whether a payment was refunded in full since, where the object does not say so. */
+  isRefunded?: (grantId: string) => Promise<boolean>;
 }
 
 /** A payment that Stripe says is paid. */
@@ -81,9 +83,10 @@ export const crediting =
 async function creditPayment(
   { database, log }: Pick<Context, "database" | "log">,
   { record, ...paid }: PaidPayment,
-  { actor, requestId }: Bringer,
+  { actor, requestId, isRefunded }: Bringer,
 ): Promise<PaymentOutcome> {
   const { organizationId, grantId, mils } = paid;
+  if (await isRefunded?.(grantId)) return { outcome: "refunded" };
   const credited = inTransaction(database, async (transaction) => {
     const isGone = await isErased(transaction, organizationId);
     // The operator has to pay it back at Stripe, unless it was credited before.

@@ -81,7 +81,8 @@ async function handleEvent(
   const { object } = event.data;
   if (event.livemode !== topups.isLive) return ignore(context);
   const credited = async (credit: typeof creditCheckoutSession): Promise<PaymentOutcome["outcome"]> => {
-    const outcome = await credit(context, object, { actor: { kind: "stripe", eventId: event.id }, requestId });
+    const actor = { kind: "stripe", eventId: event.id } as const;
+    const outcome = await credit(context, object, { actor, requestId, isRefunded: topups.isRefunded });
     await publishTopup(context, outcome);
     return outcome.outcome;
   };
@@ -115,9 +116,9 @@ const returnedPayment = z.object({
 
 /**
  * Logs a refund or dispute at Stripe for the operator, who decides what to do. Credit that was added for the payment stays,
- * because some of it may be spent; credit not yet added is added when the payment's own event arrives. A dispute does not
- * carry our metadata, so every dispute of the Stripe account is logged. One of a payment of ours pauses the automatic top-ups
- * of its payer: a disputed charge costs a fee, and the bank watches how many there are.
+ * because some of it may be spent; credit not yet added is not added after a full refund. A dispute does not carry our metadata,
+ * so every dispute of the Stripe account is logged. One of a payment of ours pauses the automatic top-ups of its payer: a disputed
+ * charge costs a fee, and the bank watches how many there are.
  */
 async function reportMoneyBack(
   { config, database, log, metrics }: WebhookContext,

@@ -45,6 +45,8 @@ export interface Topups {
   findReceipt: (grantId: string) => Promise<{ url: string }>;
   /** Finds a payment of ours by its PaymentIntent. @throws {CallerError} as {@link findIntent}. */
   findDisputed: (paymentIntentId: string) => Promise<PayersPayment | undefined>;
+  /** Whether a payment that an event reports was refunded since. @param grantId as of {@link findPayment}. */
+  isRefunded: (grantId: string) => Promise<boolean>;
   /** What is wrong with the signature of an event; undefined if Stripe signed it in the last five minutes. */
   signatureProblem: (body: Buffer, signature: string) => SignatureProblem | undefined;
   /** The origin of Stripe's payment page, which the policy of our own pages must allow as a form's target. */
@@ -79,6 +81,7 @@ export async function openTopups(context: TopupContext, attemptTimeoutMs?: numbe
     },
     findReceipt: (grantId) => findReceipt(context, stripe, grantId),
     findDisputed: (paymentIntentId) => findIntent(context, stripe, paymentIntentId),
+    isRefunded: (grantId) => isRefunded(context, stripe, grantId),
     signatureProblem: (body, signature) => {
       const isSigned = (ageSecondsMax: number) => isSignedWith(stripe, secret, { body, signature, ageSecondsMax });
       if (isSigned(signatureAgeSecondsMax)) return undefined;
@@ -152,7 +155,7 @@ function createSession(stripe: Stripe, payment: Payment, returnUrl: string) {
 const receiptHosts = /(^|\.)stripe\.com$/;
 
 const paid = z.object({ latest_charge: z.object({ receipt_url: z.url({ protocol: /^https$/ }) }) });
-const paidSession = z.object({ payment_intent: paid });
+const paidSession = z.object({ payment_intent: z.unknown() });
 
 /**
  * Finds Stripe's receipt of a payment by the id of its grant: the `receipt_url` of the latest charge of a Checkout Session
@@ -173,10 +176,25 @@ async function findReceipt({ log }: Pick<Context, "log">, stripe: Stripe, grantI
   return { url };
 }
 
+/** Finds the PaymentIntent of a Checkout Session (`cs_…`), or a PaymentIntent (`pi_…`), with its latest charge. */
 async function findPayment(stripe: Stripe, grantId: string): Promise<unknown> {
   if (grantId.startsWith("pi_")) return stripe.paymentIntents.retrieve(grantId, { expand: ["latest_charge"] });
   const session = await stripe.checkout.sessions.retrieve(grantId, { expand: ["payment_intent.latest_charge"] });
   return paidSession.safeParse(session).data?.payment_intent;
+}
+
+const refunded = z.object({ latest_charge: z.object({ refunded: z.literal(true) }) });
+
+/** Whether Stripe has refunded a payment in full. Without an answer it counts as paid: its event is from Stripe, and says so. */
+async function isRefunded({ log }: Pick<Context, "log">, stripe: Stripe, grantId: string): Promise<boolean> {
+  const payment = await findPayment(stripe, grantId).catch((error: unknown) => {
+    log.warn(
+      { grantId, ...stripeErrorFields(error) },
+      "Stripe did not say whether a payment was refunded before its credit",
+    );
+    return undefined;
+  });
+  return refunded.safeParse(payment).success;
 }
 
 const anyIntent = z.object({ amount: z.int() });

@@ -1,8 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { beforeEach, expect, test } from "vitest";
+import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 import { payerWithCard, payerWithWebhook } from "../../harness/fixtures/auto-topup-payer.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
-import { disconnect, refusal } from "../../harness/stubs/stripe-stub.ts";
+import { disconnect, eventOf, refusal } from "../../harness/stubs/stripe-stub.ts";
 
 /** A Stripe that is away, and lost replies: a card is never charged twice, and attempts come to an end. */
 
@@ -197,5 +198,7 @@ test("a payment that the operator refunded before it was credited is not credite
   await payer.endPauses();
   await service.until(async () => (await payer.payments())[0].state === "failed");
   expect(await payer.page()).toMatch(/Paused since.*The last payment was refunded before its credit was added\./s);
+  const late = eventOf({ ...intent }, "payment_intent.succeeded");
+  expect(await sendEvent(service, late)).toMatchObject(acknowledged);
   expect([payer.chargedAtStripe(), await payer.topups()]).toEqual([[10], []]);
 });

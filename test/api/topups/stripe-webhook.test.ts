@@ -3,7 +3,7 @@ import { newId } from "../../../shared/ids.ts";
 import { paymentsOf } from "../../harness/fixtures/auto-topup-payer.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { startStripeService } from "../../harness/processes/stripe-stack.ts";
-import { eventOf } from "../../harness/stubs/stripe-stub.ts";
+import { disconnect, eventOf } from "../../harness/stubs/stripe-stub.ts";
 import {
   acknowledged,
   countOutcomes,
@@ -49,6 +49,19 @@ test("both events of one session are one top-up, and another session is a second
   expect(await count(() => send(later))).toEqual({ credited: 1, mils: 10_000 });
   expect(await count(() => send(eventOf(session)))).toEqual({ repeated: 1 });
   expect(await count(() => send(eventOf(stub.paid(organizationId, 1_000))))).toEqual({ credited: 1, mils: 10_000 });
+  expect((await service.usage(token)).body.creditBalanceMils).toBe(20_000);
+});
+
+test("a payment that was refunded before its event arrives is not credited; if Stripe does not say so, it is", async () => {
+  const { organizationId, token } = await service.organization({ creditMils: 0 });
+  const [early, late] = [stub.paid(organizationId, 1_000), stub.paid(organizationId, 2_000)];
+  for (const { id } of [early, late]) stub.refunded.add(id);
+  expect(await count(() => send(eventOf(early)))).toEqual({ refunded: 1 });
+  stub.away = disconnect;
+  expect(await count(() => send(eventOf(late)))).toEqual({ credited: 1, mils: 20_000 });
+  stub.away = undefined;
+  const warning = "Stripe did not say whether a payment was refunded before its credit";
+  expect(await service.apis[0]?.line(warning)).toMatchObject({ grantId: late.id });
   expect((await service.usage(token)).body.creditBalanceMils).toBe(20_000);
 });
 
