@@ -56,6 +56,7 @@ export function openMetrics() {
   startAtZero(metrics.reversals, "reason", reversalReasons);
   startAtZero(metrics.reversedMils, "reason", reversalReasons);
   startAtZero(metrics.answeredSearches, "from", answerSources);
+  startAtZero(metrics.providerCostSavedMicroUsd, "from", ["shared", "cache"]);
   startAtZero(metrics.rawAnswers, "outcome", ["kept", "no_headroom", "dropped", "failed"]);
   startAtZero(metrics.searchLogRows, "outcome", ["written", "dropped"]);
   startAtZero(metrics.keptAnswers, "outcome", ["written", "dropped"]);

@@ -96,6 +96,7 @@ export function startMaintenance(
   };
   const { together, reconcile } = stepsOfEachRun(context, leads);
   const slowSteps = stepsOfSomeRuns(context);
+  for (const { name } of [...together, reconcile, ...slowSteps]) metrics.maintenanceFailures.inc({ step: name }, 0);
   let runs = 0;
   const runDue = async () => {
     if (!(await leads())) return;

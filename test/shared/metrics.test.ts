@@ -49,10 +49,14 @@ test("before the first search every counter is 0 for every outcome, so that a ra
     expect(exposition.value('reversed_mils_total{reason="undelivered"}')).toBe(0);
     expect(exposition.value("holds_swept_total")).toBe(0);
     expect(exposition.value("settlement_retries_total")).toBe(0);
+    const saved = { '{from="shared"}': 0, '{from="cache"}': 0 };
+    expect(exposition.all("provider_cost_saved_micro_usd_total")).toEqual(saved);
     const errors = exposition.all("background_errors_total");
     expect(errors).toMatchObject({ '{where="queue"}': 0, '{where="watchdog"}': 0 });
     expect(new Set(Object.values(errors))).toEqual(new Set([0]));
   }
+  const failures = (await ofWorker()).all("maintenance_failures_total");
+  expect(failures).toMatchObject({ '{step="sweep"}': 0, '{step="reconcile"}': 0, '{step="low_balances"}': 0 });
 });
 
 test("a worker shows each provider that it asks, with every outcome that a call can have at 0, and an API none", async () => {
