@@ -22,7 +22,9 @@ import type { Redis } from "ioredis";
  * lost or restored from the past. It changes Redis to agree with Postgres, never the reverse, and counts every repair.
  */
 
-const reversalsPerRunMax = 500;
+const reversalsPerPage = 500;
+// For a run of the reversals and of the resync: the steps behind them wait, and the leader's lease is longer.
+const partMs = 1_000;
 // A run waits 250 ms for each and for the page before it: in all less than the lease of the leader.
 const lockedPerRunMax = 3;
 const organizationsPerPage = 1_000;
@@ -31,21 +33,28 @@ const driftsLoggedPerPageMax = 20;
 
 type Repairing = Pick<Context, "database" | "redis" | "metrics" | "log">;
 
+/** Reverses charges that are unconfirmed for five minutes, for about a second. In doubt, the caller keeps the mils. */
+export async function reverseUndelivered(context: Repairing): Promise<void> {
+  const untilMs = performance.now() + partMs;
+  for (let hasMore = true; hasMore && performance.now() < untilMs; ) hasMore = await reverseNextPage(context);
+}
+
 /**
- * Reverses charges that are unconfirmed for five minutes. In doubt, the caller keeps the mils.
  * @param locked the organizations that this run has found locked. Their charges wait for a later run.
+ * @returns whether there may be more that can be reversed at once.
  */
-export async function reverseUndelivered(context: Repairing, locked: readonly string[] = []): Promise<void> {
+async function reverseNextPage(context: Repairing, locked: readonly string[] = []): Promise<boolean> {
   const ageMs = protocolTimes.undeliveredReversalAfterMs;
-  const charges = await listUndelivered(context.database, ageMs, reversalsPerRunMax, locked);
-  if (charges.length === 0 || (await reverse(context, charges))) return;
+  const charges = await listUndelivered(context.database, ageMs, reversalsPerPage, locked);
+  if (charges.length === 0 || (await reverse(context, charges))) return charges.length === reversalsPerPage;
   // Another transaction has locked an organization or one of its tokens. It must not keep the charges of all others.
   const found: string[] = [];
   for (const [organizationId, own] of Map.groupBy(charges, (charge) => charge.organizationId)) {
     if (locked.length + found.length === lockedPerRunMax) break;
     if (!(await reverse(context, own))) found.push(organizationId);
   }
-  if (found.length > 0) await reverseUndelivered(context, [...locked, ...found]);
+  if (found.length > 0) await reverseNextPage(context, [...locked, ...found]);
+  return false;
 }
 
 /** @returns whether the charges were reversed: not if another transaction keeps a row of them locked. */
@@ -153,7 +162,6 @@ export async function recordGaps({ database, redis, metrics, log }: Repairing): 
 
 /** The key in Redis that holds the progress of the full resync. */
 export const progressKey = "resync";
-const partMs = 1_000;
 
 /** The run of Redis, the last organization stored, and whether all are. */
 const progress = z.object({ runId: z.string(), after: z.string(), done: z.boolean() });
