@@ -7,6 +7,7 @@ import { pipeline as pipelineEnded } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { z } from "zod";
 import { recordAudit } from "../../shared/audit/audit.ts";
+import { countOpenGaps } from "../../shared/credits/ledger-gaps.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { CommandRefused, openNew } from "../refusals.ts";
@@ -111,6 +112,11 @@ async function writeMonth(context: CommandContext, handle: FileHandle, month: st
 }
 
 async function* readMonth({ database, warn }: CommandContext, month: string) {
+  const { gaps } = await countOpenGaps(database);
+  if (gaps > 0)
+    warn(
+      `Postgres has lost entries (open gaps: ${gaps}): ledger gaps lists them. The ledger of ${month} may lack some.`,
+    );
   let saidAtMs = performance.now();
   for await (const read of readMonthLines(database, month)) {
     yield read;

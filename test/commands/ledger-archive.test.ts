@@ -76,6 +76,19 @@ const tamper = (statement: string, ...values: unknown[]) =>
     await owner.query(statement, values);
   });
 
+test("while entries are lost and no operator has closed their gaps, an export and its check say that the ledger may lack some", async () => {
+  await payerWith(past);
+  const lost = `insert into ledger_gaps (id, organization_id, redis_version, redis_balance_mils, version, balance_mils)
+    values ($1, $2, 9, 900, 7, 905)`;
+  await asOwner(service.databaseUrl, lost, [newId("gap"), newId("org")]);
+  const stderr = expect.stringContaining(
+    "(open gaps: 1): ledger gaps lists them. The ledger of 2026-03 may lack some.",
+  );
+  const exporting = ["ledger", "export", "--month", "2026-03", "--out", folder];
+  expect(await operator.try(...exporting)).toMatchObject({ exitCode: 0, stderr });
+  expect(await operator.try("ledger", "export-check", fileOf("2026-03"))).toMatchObject({ exitCode: 0, stderr });
+});
+
 test("each entry is in the archive of exactly one month, with the totals of its organization, and sha256sum accepts it", async () => {
   const orgId = await payerWith(past);
   const idle = await payerWith([charge("2026-04-01T00:00:00Z", 0)]);
