@@ -1,19 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 const boundMsMax = 120_000; // Only a failing test waits this long; a busy machine needs less.
-const pollMs = 20;
+// A pause is a tenth of the wait so far: who waits for long asks rarely, and is late by a tenth at most.
+const pauseMsMin = 20;
+const pauseMsMax = 250;
 
 /**
  * Polls until `isTrue` resolves to true. A rejection counts as false. The last try begins after `boundMs`, so that one that takes long on a
  * slow machine is not the last because of that. @returns whether it did.
  */
 export async function becomes(isTrue: () => Promise<boolean>, boundMs = boundMsMax): Promise<boolean> {
-  const giveUpAtMs = performance.now() + boundMs;
+  const startedAtMs = performance.now();
   for (;;) {
-    const isLast = performance.now() > giveUpAtMs;
+    const waitedMs = performance.now() - startedAtMs;
     if (await isTrue().catch(() => false)) return true;
-    if (isLast) return false;
-    await sleep(pollMs);
+    if (waitedMs > boundMs) return false;
+    await sleep(Math.min(Math.max(waitedMs / 10, pauseMsMin), pauseMsMax));
   }
 }
 
