@@ -31,7 +31,7 @@ const texts = {
     refused_by_provider: "A search provider rejects the `{field}` of this query. Change that field.",
     location_unknown: [
       "The place in `{field}` is not known in its country. Did you mean {candidates}?",
-      "The place in `{field}` is not known in its country. Check its spelling, or search from the country alone.",
+      "The place in `{field}` is not known in its country. Check its spelling, add its region, or search from a larger place around it.",
     ],
     location_ambiguous: "Several places have the name in `{field}`. Expected {candidates}.",
   },

@@ -19,8 +19,10 @@ import {
   type UsState,
 } from "./subdivisions.ts";
 
-/** The most words of a country or region at the end of a text without commas. */
+/** The most words of a country or a place at the end of a text without commas, or at its beginning. */
 const regionWordsMax = 6;
+/** A shorter word may be the code of a region, in any language a part of a name, or an initial: `a.M.`. */
+const placeLettersMin = 4;
 /** The most locations that an error proposes. */
 export const candidatesMax = 10;
 
@@ -132,19 +134,40 @@ function splitAtRegion(typedParts: readonly string[], words: readonly string[]):
 /**
  * What is known of a canonical location: that its place is in the country or, right before it, the state of the United States that
  * it names; only the area around the place, or what a region is named after; or nothing. A text with a digit counts as a postcode,
- * of which none is known. In a state a place is known only by its own name: most others there are spellings in another alphabet, or
- * usual typos.
+ * of which none is known, but not beside a name that is known or resembles one: `10115 Berlin`. In a state a place is known only by
+ * its own name: most others there are spellings in another alphabet, or usual typos.
  */
 export function knownPart(location: string): "place" | "area" | "nothing" {
   const countryCode = countryOf(location);
   const isRegion = (part: string) => /\d/.test(part) || hasSubdivision(countryCode, foldName(part));
   const isInCountry = (part: string) => isRegion(part) || isPlaceIn(countryCode, part);
   const [place = "", ...areas] = location.split(",").slice(0, -1);
+  if (withoutPostcodes(location) !== location && placesMeant(location, "nothing").length > 0) return "nothing";
   const state = stateAround(location);
   const isInState = () => citiesNamed(place).some((city) => city.isOwnName && whereKnown(city) === state);
   if (state === undefined ? isInCountry(place) : isRegion(place) || isInState()) return "place";
   const isKnownArea = [...areas, ...[place, ...areas].map(withoutRegionForm)].some(isInCountry);
   return isKnownArea ? "area" : "nothing";
+}
+
+/** A canonical location without the postcodes beside names. A postcode that is itself the place stays, and so does a known name: `100 Mile House`. */
+function withoutPostcodes(location: string): string {
+  const [place = "", ...around] = location.split(",");
+  const [name = "", ...areas] = [place, ...around].map(namePart);
+  return name === "" || (name !== place && isPlaceIn(countryOf(location), place))
+    ? location
+    : [name, ...areas.filter((area) => area !== "")].join(",");
+}
+
+/** A text without its words that are postcodes: with three digits, or two words with one each, such as `10115`, `SW1A 1AA` and `111 22`. */
+function namePart(text: string): string {
+  const words = text.split(" ");
+  const digits = words.map((word) => word.replace(/\D/g, "").length);
+  const isPostcode = (at: number) => {
+    const [before = 0, own = 0, after = 0] = [digits[at - 1], digits[at], digits[at + 1]];
+    return own >= 3 || (own > 0 && before + after > 0);
+  };
+  return words.filter((_, at) => !isPostcode(at)).join(" ");
 }
 
 /** The state of the United States right after the place of a canonical location: `Illinois, United States`. */
@@ -156,17 +179,43 @@ function stateAround(location: string): string | undefined {
 
 /**
  * The places that a caller may mean by a canonical location whose place is not known: of the same name elsewhere, as of the country
- * in `Taiwan,China`, unless the area is known; or else the place before a region, `Austin TX`; or else of a similar name around there.
+ * in `Taiwan,China`, unless the area is known; or else the place before a region, `Austin TX`; or else of a similar name around there;
+ * or else within the text, `Delhi NCR`.
  */
 export function placesMeant(location: string, known: "area" | "nothing"): string[] {
+  const named = withoutPostcodes(location);
+  if (named !== location) {
+    const part = knownPart(named);
+    const meant = part === "place" ? [] : placesMeant(named, part);
+    return meant.length > 0 || part === "nothing" ? meant : [named];
+  }
   const [place = ""] = location.split(",");
   const country = countryName(countryCodeByName(place) ?? "");
   const elsewhere = [country ?? [], placesNamed(place).map(withoutSpaces)].flat();
-  const named = known === "nothing" ? elsewhere.slice(0, candidatesMax) : [];
+  const sameName = known === "nothing" ? elsewhere.slice(0, candidatesMax) : [];
   const region = stateAround(location) ?? (known === "nothing" ? countryPart(location) : undefined);
-  if (named.length > 0 || region === undefined) return named;
+  if (sameName.length > 0 || region === undefined) return sameName;
   const split = location === `${place},${region}` ? placesBeforeRegion(place, region) : [];
-  return split.length > 0 ? split : similarCities(place, [region]).map(withoutSpaces);
+  if (split.length > 0) return split;
+  // Only the country Georgia has the name of a state.
+  const state = usState(foldName(region));
+  const similar = similarCities(place, state ? [region, inUnitedStates(state)] : [region]);
+  const within = known === "nothing" ? placesWithin(place, region) : [];
+  const inState = state ? [`${place}, ${inUnitedStates(state)}`] : [];
+  return ([similar, within, inState].find(({ length }) => length > 0) ?? []).map(withoutSpaces);
+}
+
+/** The known places of a country whose names begin or end a text, the longest: those in `Delhi NCR` and `Kanton Zürich`. */
+function placesWithin(text: string, country: string): string[] {
+  const words = wordsOf(text);
+  const isKnown = (location: string) => knownPart(location) === "place";
+  for (let length = Math.min(words.length, regionWordsMax); length > 0; length -= 1) {
+    const parts = [words.slice(0, length), words.slice(-length)].map((part) => part.join(" "));
+    const names = new Set(parts.filter((part) => !/\d/.test(part) && foldName(part).length >= placeLettersMin));
+    const known = [...names].map((name) => `${name},${country}`).filter(isKnown);
+    if (known.length > 0) return known;
+  }
+  return [];
 }
 
 /** The places of a country, known ones or those that are meant, that a text such as `Austin TX` names with their regions. */

@@ -80,6 +80,17 @@ describe("a search over HTTP", () => {
       ["London England, United Kingdom", "London,England,United Kingdom"],
       ["Greater London, United Kingdom", "London,United Kingdom"],
       ["Taiwan, China", "Taiwan"], // Not `Tanwan,China`.
+      ["Delhi NCR, India", "Delhi,India"],
+      ["Kanton Zürich, Switzerland", "Zürich,Switzerland"],
+      ["Frankfurt a.M., Germany", "Frankfurt,Germany"],
+      ["Fulton County, Georgia", "Fulton County,Georgia,United States"],
+      ["Alanta, Georgia", "Atlanta,Georgia,United States"],
+      ["10115 Berlin, Germany", "Berlin,Germany"],
+      ["Warszawa 00-001, Poland", "Warszawa,Poland"],
+      ["111 22 Stockholm, Sweden", "Stockholm,Sweden"],
+      ["London SW1A 1AA, United Kingdom", "London,United Kingdom"],
+      ["Austin TX 78701, USA", "Austin,Texas,United States"],
+      ["Austin, TX 78701, USA", "Austin,TX,United States"],
     ] as const)
       expect(await searchSerper({ location: typed })).toMatchObject({ details: { candidates: { 0: meant } } });
     expect(stub.requests).toEqual([]);
@@ -94,6 +105,9 @@ describe("a search over HTTP", () => {
     "Kolambiana, Alabama, United States",
     "SoHo, New York, New York, United States",
     "80331, Germany",
+    "80331, Bavaria, Germany",
+    "SW1A 1AA, London, United Kingdom",
+    "100 Mile House, Canada",
     "Bayern, Germany",
     "Skåne County, Sweden",
     "State of Sao Paulo, Brazil",
