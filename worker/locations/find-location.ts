@@ -1,6 +1,6 @@
 import type { Database } from "../../shared/database/pool.ts";
 import { countryName } from "../../shared/query/countries.ts";
-import { candidatesMax, countryOf } from "../../shared/query/locations.ts";
+import { candidatesMax, countryOf, isFinerThanCountry, knownPart, placesMeant } from "../../shared/query/locations.ts";
 import { type ListedLocation, withoutCountry } from "./listed-location.ts";
 import { findFirstParts, findNamesakes, type StoredLocation } from "./stored-lists.ts";
 import { foldLocationPart } from "../../shared/gazetteer/fold-name.ts";
@@ -33,25 +33,32 @@ interface Lists {
 
 /** Looks up a canonical location, finer than a country, in the stored lists. */
 export async function findLocation(lists: Lists, location: string): Promise<FoundLocation> {
-  const { database, providers } = lists;
-  const countryCode = countryOf(location);
-  const typed = toTypedLocation(location.slice(0, location.lastIndexOf(",")), countryCode);
-  const [firstPart = ""] = typed.parts;
-  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts: [firstPart] });
-  const inLists = matchIn(providers, [typed], namesakes);
-  const matches = inLists.some(({ rows }) => rows.length > 0) ? inLists : await matchOtherNames(lists, typed);
+  const { matches, namesakes } = await matchIn(lists, location);
   const several = matches.filter(({ rows }) => rows.length > 1);
-  if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(several.flatMap(({ rows }) => rows)) };
+  if (several.length > 0) return { isAmbiguous: true, candidates: toCandidates(rowsOf(several)) };
   const names = new Map(matches.flatMap(({ provider, rows: [row] }) => (row ? [[provider, row.name] as const] : [])));
-  const lackedBy = new Set(providers.filter((provider) => !names.has(provider)));
-  const similar = names.size > 0 ? [] : await findSimilar(lists, typed, namesakes);
+  const lackedBy = new Set(lists.providers.filter((provider) => !names.has(provider)));
+  const similar = names.size > 0 ? [] : await findSimilar(lists, location, namesakes);
   return { isAmbiguous: false, names, lackedBy, candidates: similar && toCandidates(similar) };
+}
+
+/** The rows of each list that a location may mean, and all rows of its name in its country. */
+async function matchIn(lists: Lists, location: string): Promise<{ matches: Match[]; namesakes: StoredLocation[] }> {
+  const { database, providers } = lists;
+  const typed = toTypedLocation(location);
+  const { countryCode, parts } = typed;
+  const namesakes = await findNamesakes(database, providers, { countryCode, firstParts: parts.slice(0, 1) });
+  const named = matchNames(providers, [typed], namesakes);
+  const matches = rowsOf(named).length > 0 ? named : await matchOtherNames(lists, typed);
+  return { matches, namesakes };
 }
 
 type Match = { provider: string; rows: StoredLocation[] };
 
+const rowsOf = (matches: readonly Match[]): StoredLocation[] => matches.flatMap(({ rows }) => rows);
+
 /** The rows of each list that a location may mean by one of its names. */
-function matchIn(
+function matchNames(
   providers: readonly string[],
   names: readonly TypedLocation[],
   namesakes: readonly StoredLocation[],
@@ -73,27 +80,34 @@ async function matchOtherNames({ database, providers }: Lists, typed: TypedLocat
   const [firstPart = "", ...regions] = typed.parts;
   const ofCities = [...(await otherNamesOf(firstPart, countryCode))];
   const firstParts = ofCities.length > 0 ? ofCities : englishRegions(firstPart, countryCode);
-  if (firstParts.length === 0) return matchIn(providers, [], []);
+  if (firstParts.length === 0) return matchNames(providers, [], []);
   const namesakes = (await findNamesakes(database, providers, { countryCode, firstParts })).filter(
     ({ folded }) => ofCities.length > 0 || firstParts.includes(folded),
   );
   const names = firstParts.map((name) => ({ ...typed, cityAndRegion: "", parts: [name, ...regions] }));
-  return matchIn(providers, names, namesakes);
+  return matchNames(providers, names, namesakes);
 }
 
-/** The same name elsewhere in the country, or else names that it may be a misspelling of. */
+/** The same name elsewhere in the country, or else names that it may be a misspelling of, or else the place in a longer name. */
 async function findSimilar(
-  { database, providers, similarNames }: Lists,
-  { countryCode, parts }: TypedLocation,
+  lists: Lists,
+  location: string,
   namesakes: StoredLocation[],
 ): Promise<StoredLocation[] | undefined> {
   if (namesakes.length > 0) return namesakes;
+  const { database, providers, similarNames } = lists;
+  const { countryCode, parts } = toTypedLocation(location);
   const [firstPart = ""] = parts;
   // A similar postcode is another place, and comparing tens of thousands of them would delay other searches.
-  if (/\d/.test(firstPart)) return [];
-  const closest = await similarNames.find(providers, { countryCode, firstPart });
+  const isPostcode = /\d/.test(firstPart);
+  const closest = isPostcode ? [] : await similarNames.find(providers, { countryCode, firstPart });
   if (closest === undefined) return undefined;
-  return findNamesakes(database, providers, { countryCode, firstParts: closest });
+  if (closest.length > 0) return findNamesakes(database, providers, { countryCode, firstParts: closest });
+  const known = knownPart(location);
+  const meant: StoredLocation[] = [];
+  for (const place of known === "place" ? [] : placesMeant(location, known).filter(isFinerThanCountry))
+    meant.push(...rowsOf((await matchIn(lists, place)).matches));
+  return meant;
 }
 
 /** Places first, markets after them; each name once, whichever list has it. */
@@ -114,8 +128,9 @@ type TypedLocation = {
 
 type Row = Pick<ListedLocation, "name" | "folded" | "isMarket">;
 
-export function toTypedLocation(cityAndRegion: string, countryCode: string): TypedLocation {
-  return { countryCode, cityAndRegion, parts: cityAndRegion.split(",").map(foldLocationPart) };
+export function toTypedLocation(location: string): TypedLocation {
+  const cityAndRegion = location.slice(0, location.lastIndexOf(","));
+  return { countryCode: countryOf(location), cityAndRegion, parts: cityAndRegion.split(",").map(foldLocationPart) };
 }
 
 /**

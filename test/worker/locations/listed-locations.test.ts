@@ -114,6 +114,9 @@ test.each([
   ["a misspelling gets similar names", "Munnich, Germany", ["Munich,Bavaria,Germany"]],
   ["a wrong region gets the name elsewhere", "Munich, Saxony, Germany", ["Munich,Bavaria,Germany"]],
   ["a postcode gets no similar one", "80332, Germany", []],
+  ["a postcode beside a city gets the city", "80331 München, Germany", ["Munich,Bavaria,Germany"]],
+  ["a longer name gets the place in it", "Landkreis München, Germany", ["Munich,Bavaria,Germany"]],
+  ["a city of another country gets that one", "Tokyo, Germany", ["Tokyo,Japan"]],
   ["a name that is like none gets nothing", "Xqzzy, Germany", []],
 ])("an unknown place is rejected: %s", async (_, location, candidates) => {
   await store("dataforseo");
