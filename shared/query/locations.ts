@@ -103,10 +103,11 @@ function unknownCountry(parts: readonly string[]): string {
 function suggestLocations(typedParts: readonly string[], last: string): string[] {
   const words = wordsOf(last);
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
-  // Before a bare name may only stand its country: `Germany, Cologne`.
-  const before = typedParts.map((part) => countryName(countryCodeByName(part) ?? ""));
+  if (/^[\d-]+$/.test(words.join("")) && typedParts.length > 0) return suggestWithout(typedParts);
+  // Before a bare name may only stand what it is in: `Germany, Cologne`.
+  const before = typedParts.map(regionOfName);
   const bare = placesNamed(words.join(" ")).filter((place) =>
-    before.every((country) => country !== undefined && place.endsWith(`, ${country}`)),
+    before.every((region) => region !== undefined && place.endsWith(`, ${region}`)),
   );
   if (bare.length > 0) return bare;
   const split = splitAtRegion(typedParts, words);
@@ -114,7 +115,29 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
   const word = stripStateForm(foldName(words.join(" ")));
   const countries = closestNames(word, countryNamesByAlias());
   const similar = countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word));
-  return completeLocations(typedParts, similar);
+  return suggestRegions(typedParts, similar);
+}
+
+/** What is meant by these parts, without a postcode after them. */
+function suggestWithout(typedParts: readonly string[]): string[] {
+  const read = readLocation(typedParts.join(","));
+  return "location" in read
+    ? [read.location.replaceAll(",", ", ")]
+    : suggestLocations(typedParts.slice(0, -1), typedParts.at(-1) ?? "");
+}
+
+/** The country, or the state of the United States, that bears a name. */
+function regionOfName(name: string): string | undefined {
+  const state = usState(foldName(name));
+  return countryName(countryCodeByName(name) ?? "") ?? (state && inUnitedStates(state));
+}
+
+/** The similar regions that have the place before them, or else where the place is: `Seoul, Korea`, `Chicago, Ill.`. */
+function suggestRegions(typedParts: readonly string[], similar: readonly string[]): string[] {
+  const [place = ""] = typedParts;
+  const known = regionsWith(place, similar);
+  const places = known.length > 0 ? [] : placesNamed(place).slice(0, suggestionsMax);
+  return places.length > 0 ? places : completeLocations(typedParts, known.length > 0 ? known : similar);
 }
 
 const wordsOf = (text: string) => text.split(/[\s/;|]+/);
@@ -288,16 +311,23 @@ function similarCities(typed: string, regions: readonly string[]): string[] {
     .map(({ name, city }) => `${name.replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())}, ${whereKnown(city)}`);
 }
 
-/** What a text after these parts may mean; or else the regions with that name, or with that code, in whose country the place is. */
+/** What a text after these parts may mean; or else the regions with that name, or with that code. Those that have the place, if any has. */
 function regionsNamed(within: readonly string[], text: string, isWholeText: boolean): string[] {
   const folded = foldName(text);
+  const [place = ""] = within;
   const named = [...new Set([...regionsMeant(within, text), ...subdivisionsByName(folded)])];
+  const withCode = subdivisionsByCode(folded);
+  const known = [named, withCode].map((regions) => regionsWith(place, regions)).find(({ length }) => length > 0);
+  if (known !== undefined || named.length > 0) return known ?? named;
   // After other words, three letters are more often a word (`Hong Kong SAR`) than a code.
-  const isCode = named.length === 0 && (isWholeText || removeSpaces(folded).length === 2);
-  const regions = isCode ? subdivisionsByCode(folded) : named;
-  const where = new Set(citiesNamed(within[0] ?? "").map(whereKnown));
-  const known = regions.filter((region) => where.has(region) || where.has(countryPart(region)));
-  return known.length > 0 ? known : regions;
+  const isCode = isWholeText || removeSpaces(folded).length === 2;
+  return isCode && citiesNamed(place).length === 0 ? withCode : [];
+}
+
+/** The regions that have a city of this name, or whose country has one. */
+function regionsWith(place: string, regions: readonly string[]): string[] {
+  const where = new Set(citiesNamed(place).map(whereKnown));
+  return regions.filter((region) => where.has(region) || where.has(countryPart(region)));
 }
 
 const countryPart = (region: string): string => region.slice(region.lastIndexOf(",") + 1).trim();
