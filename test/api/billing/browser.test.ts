@@ -194,6 +194,14 @@ describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
     await page.getByRole("button", { name: "Save limits" }).click();
     await page.getByText("Limits saved. Daily: none. Monthly: $20.00.").waitFor();
     expect(await valueOf("Address")).toBe("https://hooks.example/");
+
+    await page.goto(`${url}/billing/tokens`);
+    await page.getByRole("rowheader").getByRole("link").first().click();
+    await page.getByLabel("This token expires").selectOption("In a week");
+    await page.getByLabel("Daily limit").fill("5");
+    await page.getByRole("button", { name: "Save limits" }).click();
+    await page.getByText("Limits saved. Daily: $5.00. Monthly: none.").waitFor();
+    expect(await valueOf("This token expires")).toBe("604800");
   });
 
   test("a form that comes after too many changes keeps what was entered, and says why nothing was changed", async () => {
