@@ -37,7 +37,6 @@ import { writeComparison } from "./searches/compare.ts";
 import { sendCsvExport } from "./searches/export-csv.ts";
 import { writeSearch } from "./searches/search.ts";
 import { liveSearches, writeSearches } from "./searches/searches.ts";
-import { ofSuggestions, PageWindow } from "./session/counted-window.ts";
 import { Sessions } from "./session/sessions.ts";
 import { handleSignIn, handleSignOut } from "./session/sign-in.ts";
 import {
@@ -104,8 +103,7 @@ export function openBilling(parts: BillingParts): Billing {
   const pages = new PageSender({ files, checkoutOrigin: topups?.checkoutOrigin });
   const isSecure = (request: Request) => isHttps(request, config.PUBLIC_URL);
   const sessions = new Sessions({ redis, clock, findByTokenHash, isSecure });
-  const pageWindow = new PageWindow(redis);
-  const accountParts = { sessions, pageWindow, pages, database };
+  const accountParts = { sessions, redis, pages, database };
   const account = new AccountHandlers(accountParts);
   const ofAnswers = (...others: StaticFile[]) => {
     const scripts = [script, answerScript, ...others];
@@ -113,9 +111,9 @@ export function openBilling(parts: BillingParts): Billing {
     return new AccountHandlers({ ...accountParts, pages: answerPages });
   };
   const readCredit = creditReader(readUsage, clock);
-  const live = { sessions, pageWindow, readCredit, pages, streams: new LiveStreams(metrics), draining };
-  const signIn = { sessions, pageWindow, pages, redis, database, metrics };
-  const suggestions = handleSuggestions({ sessions, window: new PageWindow(redis, ofSuggestions) });
+  const live = { sessions, redis, readCredit, pages, streams: new LiveStreams(metrics), draining };
+  const signIn = { sessions, pages, redis, database, metrics };
+  const suggestions = handleSuggestions({ sessions, redis });
   const sessionSearches = new SessionSearches({ redis, clock, database, log });
   const announce = () =>
     publishIdentityChange(redis).catch((error: unknown) => log.warn({ err: error }, "a change was not announced"));

@@ -1,9 +1,10 @@
+import type { Redis } from "ioredis";
 import { countryNamesByAlias } from "../../shared/query/countries.ts";
 import { foldLocationPart, foldName } from "../../shared/gazetteer/fold-name.ts";
 import { readLargeCities } from "../../shared/gazetteer/gazetteer.ts";
 import { listLanguages } from "../../shared/query/languages.ts";
 import { whereKnown } from "../../shared/query/locations.ts";
-import type { PageWindow } from "../billing/session/counted-window.ts";
+import { ofSuggestions, takePageRequest } from "../billing/session/counted-window.ts";
 import type { Handler } from "../billing/frame/account-handlers.ts";
 import { requireSession, type Sessions } from "../billing/session/sessions.ts";
 import { sendJson } from "../http/send-json.ts";
@@ -22,13 +23,13 @@ interface Suggestion {
   label?: string;
 }
 
-/** GET /playground/suggestions/location and …/language, with the typed text as `text`. @param parts.window limits the requests. */
-export function handleSuggestions({ sessions, window }: { sessions: Sessions; window: PageWindow }) {
+/** GET /playground/suggestions/location and …/language, with the typed text as `text`. */
+export function handleSuggestions({ sessions, redis }: { sessions: Sessions; redis: Redis }) {
   const answer =
     (suggest: (text: string) => Suggestion[] | Promise<Suggestion[]>): Handler =>
     async (request, response) => {
       const { caller } = await requireSession(sessions, request, response, "searches");
-      await window.take(caller);
+      await takePageRequest(redis, caller, ofSuggestions);
       const { text } = request.query;
       const typed = typeof text === "string" ? text.slice(0, charactersMax) : "";
       response.setHeader("Cache-Control", "private, max-age=3600");

@@ -1,11 +1,12 @@
 import type { Request, Response } from "express";
+import type { Redis } from "ioredis";
 import { type Changer, countChanges } from "../../../shared/audit/audit.ts";
 import type { Database } from "../../../shared/database/pool.ts";
 import { inTransaction, type Querying } from "../../../shared/database/transaction.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import { type Caller, lockAccount, showOrganization } from "../../../shared/organizations/organizations.ts";
 import { accountFrame, type AccountView, narrowPage } from "./account-frame.ts";
-import type { PageWindow } from "../session/counted-window.ts";
+import { takePageRequest } from "../session/counted-window.ts";
 import { isCrossSiteNavigation, rejectCrossOrigin } from "../session/csrf.ts";
 import {
   type Access,
@@ -42,7 +43,7 @@ export type Handler = (request: Request, response: Response) => Promise<void>;
 
 interface AccountParts {
   sessions: Sessions;
-  pageWindow: PageWindow;
+  redis: Redis;
   pages: PageSender;
   database: Database;
 }
@@ -65,7 +66,7 @@ export class AccountHandlers {
     parts: Parts,
     access: Access = "account",
   ): Handler {
-    const { sessions, pageWindow, pages, database } = this.#parts;
+    const { sessions, redis, pages, database } = this.#parts;
     return async (request, response) => {
       const cookies = sessions.countCookies(request);
       if (cookies === 0 && isCrossSiteNavigation(request)) return reload(pages, request, response);
@@ -74,7 +75,7 @@ export class AccountHandlers {
         const body = signInPage({ next: addressOf(request), problem: problemOf(cookies, signedIn) });
         return pages.send(request, response, { status: 200, title: "Sign in", body });
       }
-      await pageWindow.take(signedIn.caller);
+      await takePageRequest(redis, signedIn.caller);
       const writing = readName(database, signedIn.caller).then(async (name) => {
         const asked = { ...signedIn, request, response, name };
         this.send(asked, 200, await write(parts, asked));
@@ -85,10 +86,10 @@ export class AccountHandlers {
 
   /** A download by GET. @throws {CallerError} `unauthenticated`, `rate_limited`. */
   download<Parts>(send: (parts: Parts, asked: AccountRequest) => Promise<void>, parts: Parts): Handler {
-    const { sessions, pageWindow } = this.#parts;
+    const { sessions, redis } = this.#parts;
     return async (request, response) => {
       const signedIn = await requireSession(sessions, request, response, "account");
-      await pageWindow.take(signedIn.caller);
+      await takePageRequest(redis, signedIn.caller);
       await orPostgresUnavailable(send(parts, { ...signedIn, request, response }));
     };
   }
@@ -102,7 +103,7 @@ export class AccountHandlers {
     parts: Parts,
     access: Access = "account",
   ): Handler {
-    const { sessions, pageWindow, database } = this.#parts;
+    const { sessions, redis, database } = this.#parts;
     return async (request, response) => {
       rejectCrossOrigin(request, response);
       const readSession = () => requireSession(sessions, request, response, access);
@@ -111,7 +112,7 @@ export class AccountHandlers {
       if (form.get("organization") !== signedIn.caller.organizationId)
         throw new CallerError("bad_request", { reason: "other_organization" });
       // Counts like a page view, so that a script cannot send forms without limit.
-      await pageWindow.take(signedIn.caller);
+      await takePageRequest(redis, signedIn.caller);
       const handling = readName(database, signedIn.caller).then((name) =>
         handle(parts, { ...signedIn, request, response, form, name }),
       );

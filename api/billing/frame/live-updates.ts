@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Request, Response } from "express";
+import type { Redis } from "ioredis";
 import { Semaphore } from "../../../shared/concurrency/semaphore.ts";
 import { CallerError } from "../../../shared/errors.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
-import type { PageWindow } from "../session/counted-window.ts";
+import { takePageRequest } from "../session/counted-window.ts";
 import { readSignedIn, type Session, type Sessions } from "../session/sessions.ts";
 import { orPostgresUnavailable } from "../../datastore-unavailable.ts";
 import type { Html } from "../../pages/html.ts";
@@ -40,7 +41,7 @@ export interface LiveSections {
 
 interface LiveUpdateParts {
   sessions: Sessions;
-  pageWindow: PageWindow;
+  redis: Redis;
   readCredit: ReadCredit;
   pages: PageSender;
   streams: LiveStreams;
@@ -53,7 +54,7 @@ export function handleLiveUpdates(
   parts: LiveUpdateParts,
   openSections: (request: Request, response: Response) => LiveSections,
 ) {
-  const { sessions, pageWindow, pages, streams } = parts;
+  const { sessions, redis, pages, streams } = parts;
   const begin = (response: Response) => {
     pages.setHeaders(response);
     response.writeHead(200, { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no", Connection: "close" });
@@ -71,7 +72,7 @@ export function handleLiveUpdates(
     const sections = openSections(request, response);
     const leave = streams.enter(session.idHash, caller.organizationId);
     try {
-      await pageWindow.take(caller);
+      await takePageRequest(redis, caller);
       begin(response);
       response.write(`retry: ${reconnectAfterMs}\n\n`);
       await sendUpdates(parts, session, sections, response);

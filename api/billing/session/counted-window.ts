@@ -34,23 +34,13 @@ const ofPages = { keyPrefix: "pages:", requestsMax: 60, windowSeconds: 60 };
 export const ofSuggestions = { keyPrefix: "pages:suggestions:", requestsMax: 300, windowSeconds: 60 };
 
 /**
- * Limits the page requests of an organization: sign-ins, views, exports, forms, and streams that open. It is separate from the rate
- * window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it.
+ * Counts one page request of an organization: a sign-in, view, export or form, or a stream that opens. Their window is separate from
+ * the rate window of REST and MCP, so that a program that uses up its window does not lock out the person who pays for it.
+ * @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis.
  */
-export class PageWindow {
-  readonly #redis: Redis;
-  readonly #window: CountedWindow;
-
-  constructor(redis: Redis, window: CountedWindow = ofPages) {
-    this.#redis = redis;
-    this.#window = window;
-  }
-
-  /** Counts one request. @throws {CallerError} `rate_limited` beyond the limit, `unavailable` without Redis. */
-  async take(caller: Caller): Promise<void> {
-    const retryAfterMs = await countRequest(this.#redis, this.#window, windowNameOf(caller));
-    if (retryAfterMs === undefined) return;
-    const { requestsMax: limit, windowSeconds } = this.#window;
-    throw new CallerError("rate_limited", { reason: "pages", limit, windowSeconds, retryAfterMs });
-  }
+export async function takePageRequest(redis: Redis, caller: Caller, window: CountedWindow = ofPages): Promise<void> {
+  const retryAfterMs = await countRequest(redis, window, windowNameOf(caller));
+  if (retryAfterMs === undefined) return;
+  const { requestsMax: limit, windowSeconds } = window;
+  throw new CallerError("rate_limited", { reason: "pages", limit, windowSeconds, retryAfterMs });
 }

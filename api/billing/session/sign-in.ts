@@ -10,7 +10,7 @@ import type { Metrics } from "../../../shared/metrics.ts";
 import type { Caller } from "../../../shared/organizations/organizations.ts";
 import { hashToken, isTokenShaped } from "../../tokens/tokens.ts";
 import { narrowPage } from "../frame/account-frame.ts";
-import { countRequest, type PageWindow, windowNameOf } from "./counted-window.ts";
+import { countRequest, takePageRequest, windowNameOf } from "./counted-window.ts";
 import { rejectCrossOrigin } from "./csrf.ts";
 import { onlyTokenOf, readSignedIn, type Sessions } from "./sessions.ts";
 import { redeemSignInCode, signInCodeMinutes } from "./sign-in-codes.ts";
@@ -26,13 +26,12 @@ import { readForm } from "../../pages/form.ts";
  */
 export function handleSignIn(parts: {
   sessions: Sessions;
-  pageWindow: PageWindow;
   pages: PageSender;
   redis: Redis;
   database: Database;
   metrics: Pick<Metrics, "signIns">;
 }) {
-  const { sessions, pageWindow, pages, redis, database, metrics } = parts;
+  const { sessions, pages, redis, database, metrics } = parts;
   return async (request: Request, response: Response) => {
     rejectCrossOrigin(request, response);
     const sendForm = (status: number, problem: string, next = overviewPath) =>
@@ -58,7 +57,7 @@ export function handleSignIn(parts: {
       return sendForm(401, isValid ? scopeMissing : code === null ? tokenInvalid : linkInvalid, next);
     }
     // Limits the sessions of an organization in Redis, however many networks they come from.
-    await pageWindow.take(caller);
+    await takePageRequest(redis, caller);
     // A token beyond its own limit does not use up its organization's.
     const overTokenMs = await countRequest(redis, ofToken, caller.tokenId);
     const overMs = overTokenMs ?? (await countRequest(redis, ofOrganization, windowNameOf(caller)));
