@@ -158,7 +158,7 @@ async function checkTopups(context: CommandContext, days: number) {
     if (topup.planChanged) await announceIdentityChange(context);
     if (!topup.fresh) return;
     counts.creditedMils += mils;
-    await announceBalance(context, organizationId, topup.balance);
+    await announceBalance(context, organizationId, topup);
   };
   const recent = { created: { gte: since }, limit: listedPerPage };
   const completed = { ...recent, status: "complete", expand: expandPayment } as const;

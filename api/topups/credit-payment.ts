@@ -3,7 +3,7 @@ import { type Actor, recordAudit } from "../../shared/audit/audit.ts";
 import { idForm } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Context } from "../../shared/process/context.ts";
-import { creditRefusal, type VersionedBalance } from "../../shared/credits/ledger.ts";
+import { creditRefusal } from "../../shared/credits/ledger.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { inTransaction, type Querying } from "../../shared/database/transaction.ts";
 import { readGrantMils } from "../ledger/ledger-pages.ts";
@@ -94,14 +94,14 @@ async function creditPayment(
     const topup = await topUp(transaction, paid);
     if (topup && !isGone) await record?.(transaction);
     if (!topup?.fresh && !topup?.planChanged) return topup;
-    const { fresh, balance, planChanged } = topup;
+    const { fresh, balanceMils, planChanged } = topup;
     await recordAudit(transaction, {
       actor,
       action: "credit.topped_up",
       organizationId,
       subject: grantId,
-      before: { balanceMils: balance.balanceMils - (fresh ? mils : 0), ...(planChanged && { plan: "free" }) },
-      after: { balanceMils: balance.balanceMils, ...(planChanged && { plan: "payg" }) },
+      before: { balanceMils: balanceMils - (fresh ? mils : 0), ...(planChanged && { plan: "free" }) },
+      after: { balanceMils, ...(planChanged && { plan: "payg" }) },
       requestId,
     });
     return topup;
@@ -149,12 +149,8 @@ function reportPayment(
 
 const topupRow = rowOf({ fresh: z.boolean(), planChanged: z.boolean(), balanceMils: z.number(), version: z.number() });
 
-/** The outcome of a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
-interface Topup {
-  fresh: boolean;
-  planChanged: boolean;
-  balance: VersionedBalance;
-}
+/** A balance after a top-up: `fresh` if this call added the credit, `planChanged` if it also changed `free` to `payg`. */
+type Topup = z.infer<typeof topupRow>;
 
 /**
  * Adds credit that was paid for. A top-up counts once, however often it is sent with the same id. An organization's first
@@ -167,9 +163,7 @@ export async function topUp(
 ): Promise<Topup | undefined> {
   const values = [paid.organizationId, paid.grantId, paid.mils];
   const { rows } = await database.query("select * from topup($1, $2, $3)", values);
-  if (!rows[0]) return undefined;
-  const { balanceMils, version, ...topup } = topupRow.parse(rows[0]);
-  return { ...topup, balance: { balanceMils, version } };
+  return rows[0] && topupRow.parse(rows[0]);
 }
 
 /** Stores the new balance in Redis and announces a new plan to every API. Without this, both are picked up later. */
@@ -179,7 +173,7 @@ export async function publishTopup(
 ): Promise<void> {
   if (!("topup" in outcome)) return;
   const { organizationId, topup } = outcome;
-  await storeBalance(redis, organizationId, topup.balance)
+  await storeBalance(redis, organizationId, topup)
     .then(() => (topup.planChanged ? publishIdentityChange(redis) : undefined))
     .catch((error: unknown) => log.warn({ err: error, organizationId }, "a top-up is not yet in Redis"));
 }
