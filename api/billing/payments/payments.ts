@@ -286,7 +286,7 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
     dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
   return html`<form class="form" method="post" action="/billing/auto-topup">
 ${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}<input type="hidden" name="was_terms" value="${sent.values.get("was_terms") ?? textOf(terms)}">
-<div class="terms">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
+<div class="fields">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
 ${selectField(sent, { name: "mils", label: "Add", hint: "Each time.", options, value })}
 ${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
 <p class="aside">You allow us to charge this card without asking each time, until you switch it off. Automatic payments are at least a minute apart, so choose an amount that lasts longer. Payments that you make yourself do not count towards the monthly limit.</p>
