@@ -2,6 +2,7 @@ import type { Redis } from "ioredis";
 import { z } from "zod";
 import { indexEntryOf, readIndexEntry } from "../../shared/credits/open-holds.ts";
 import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
+import { readStoredBalances } from "../../shared/credits/stored-balances.ts";
 import type { Database } from "../../shared/database/pool.ts";
 import { rowOf } from "../../shared/database/row.ts";
 import { pagesOfOrganizations } from "../../shared/organizations/organizations.ts";
@@ -96,15 +97,15 @@ function wrongTokenSums({ tokens, holds }: Awaited<ReturnType<typeof readHolds>>
 
 /** Redis is read before Postgres, so a copy that is newer than Postgres cannot be right. */
 async function impossibleCopies(database: Database, redis: Redis, ids: string[]): Promise<Violation[]> {
-  const copies = await Promise.all(ids.map((id) => redis.hmget(keysOf(id).balance, "balance", "version")));
+  const copies = await readStoredBalances(redis, ids);
   const text = "select id, balance_mils, version from organizations where id = any($1) order by id";
   const { rows } = await database.query(text, [ids]);
-  return rows.flatMap((row, at): Violation[] => {
+  return rows.flatMap((row): Violation[] => {
     const truth = balanceRow.parse(row);
-    const [balance, version] = copies[at] ?? [];
-    if (version === null || version === undefined || Number(version) < truth.version) return [];
-    if (Number(version) === truth.version && Number(balance) === truth.balanceMils) return [];
-    const found = `Redis ${balance} of version ${version}, Postgres ${truth.balanceMils} of ${truth.version}`;
+    const copy = copies.get(truth.id);
+    if (!copy || copy.version < truth.version) return [];
+    if (copy.version === truth.version && copy.balanceMils === truth.balanceMils) return [];
+    const found = `Redis ${copy.balanceMils} of version ${copy.version}, Postgres ${truth.balanceMils} of ${truth.version}`;
     return [{ rule: copyRule, subject: truth.id, found }];
   });
 }
