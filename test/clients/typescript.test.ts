@@ -103,6 +103,7 @@ test.each([
   ["connect ECONNREFUSED 127.0.0.1:9", false],
   ["connect EHOSTUNREACH 10.0.0.1:443 (EHOSTUNREACH)", false],
   ["read EHOSTUNREACH (EHOSTUNREACH)", true],
+  ["bad port", false],
 ])("a search that fails with `%s` may be charged: %s", async (reason, mayBeCharged) => {
   const fails = () => Promise.reject(new TypeError("fetch failed", { cause: new Error(reason) }));
   const client = new Serpmill({ token: "smk_a", baseURL, fetch: fails, maxRetries: 0 });
@@ -345,6 +346,8 @@ test("the command exits with 1 and the error of a search, and with 2 and its usa
   const refused = await run(cli, ["coffee"], environmentOf(token));
   expect(refused).toMatchObject({ exitCode: 1, stdout: "" });
   expect(refused.stderr).toMatch(/^coffee: out_of_credits: .*req_.*#description\/402/);
+  const long = await run(cli, ["c".repeat(701)], environmentOf(token));
+  expect(long.stderr).toMatch(/^c{79}…: bad_request: /);
   const wrong = await run(cli, ["coffee", "--dept", "3"], environmentOf(token));
   expect(wrong).toMatchObject({ exitCode: 2, stdout: "" });
   expect(wrong.stderr).toMatch(/--dept[^]*Usage: serpmill/);

@@ -72,7 +72,9 @@ function report(
 ) {
   const charge = mayBeCharged && `may be charged; Idempotency-Key ${idempotencyKey}`;
   const facts = [requestId, address, charge].filter(Boolean).join(", ");
-  process.stderr.write(printable(`${keyword}: ${code}: ${message}${facts && ` (${facts})`}`) + "\n");
+  // One that is too long is an error itself.
+  const named = keyword.length > 80 ? `${keyword.slice(0, 79)}…` : keyword;
+  process.stderr.write(printable(`${named}: ${code}: ${message}${facts && ` (${facts})`}`) + "\n");
   return 1;
 }
 
