@@ -41,7 +41,7 @@ const texts = {
   plan_required: {
     "": "The organization's plan `{plan}` does not include this operation.",
     suspended: "The operator has suspended the organization. Contact the operator of this service.",
-    max_depth: "The organization's plan `{plan}` includes searches with a `depth` of at most {maxDepth}.",
+    max_depth: "The organization's plan `{plan}` includes searches for at most {maxDepth} organic results.",
   },
   out_of_credits: {
     "":

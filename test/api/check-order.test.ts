@@ -119,6 +119,8 @@ test("a depth beyond the plan's is refused like a plan without searches: before 
   for (const options of [{}, { key }]) {
     const tooDeep = await expectNoTrace(service, organization, () => search(21, options));
     expect(refusalIn(tooDeep)).toEqual({ code: "plan_required", details });
+    // Without the name of a field, which is another one at a door.
+    expect(tooDeep.body.error.message).toMatch(/ includes searches for at most 20 organic results\.$/);
   }
   const tooDear = await expectNoTrace(service, organization, () => search(20));
   expect(refusalIn(tooDear)).toMatchObject({ code: "out_of_credits", details: { priceMils: 6, availableMils: 5 } });
