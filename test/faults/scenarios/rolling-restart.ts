@@ -9,12 +9,12 @@ import { quantile, tally } from "./statistics.ts";
  * Every process is replaced while searches run, one API and one worker at a time. The new one starts before the old one stops.
  */
 
-const providerMs = 30;
-
 export interface RollingRestartSize {
   /** The minimum; searches continue until the last process is replaced. */
   searches: number;
   inFlight: number;
+  /** How long the provider takes. */
+  providerMs: number;
   /** How many times each process is replaced. */
   rounds: number;
   /**
@@ -28,13 +28,13 @@ export const rollingRestart: Scenario = {
   name: "rolling-restart",
   run: (servers) =>
     withStack(servers, { apis: 2, workers: 2 }, (stack) =>
-      measureRollingRestart(stack, { searches: 20_000, inFlight: 32, rounds: 6, drainedBy: "probes" }),
+      measureRollingRestart(stack, { searches: 20_000, inFlight: 32, providerMs: 30, rounds: 6, drainedBy: "probes" }),
     ),
 };
 
 export async function measureRollingRestart(stack: ScenarioStack, size: RollingRestartSize): Promise<Row[]> {
   const { service, callers, say } = stack;
-  stack.answerAfter(providerMs);
+  stack.answerAfter(size.providerMs);
   const terms = { windowLimit: 10_000_000, concurrency: 1_000 };
   const { organizationId, token } = await service.organization({ creditMils: 100_000_000, terms });
   const balancer = await LoadBalancer.before(stack.apis);

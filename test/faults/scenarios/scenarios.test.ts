@@ -20,7 +20,7 @@ const stack = await openScenarioStack(stackServers(), {
 afterAll(() => stack.close());
 
 test("no search fails while every API and every worker is replaced", async () => {
-  const size = { searches: 100, inFlight: 8, rounds: 1, drainedBy: "removal" } as const;
+  const size = { searches: 50, inFlight: 8, providerMs: 1_000, rounds: 1, drainedBy: "removal" } as const;
   expect(notHeld(await measureRollingRestart(stack, size))).toEqual([]);
 });
 
