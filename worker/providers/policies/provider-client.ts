@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Log, throttled } from "../../../shared/log.ts";
 import type { Metrics } from "../../../shared/metrics.ts";
 import { pagesOf } from "../../../shared/query/depth.ts";
+import { pageKey } from "../../../shared/results.ts";
 import { answerBytesMax } from "../../../shared/search-answer.ts";
 import { charactersOf } from "../build-element.ts";
 import {
@@ -112,7 +113,7 @@ export class ProviderClient {
 
   /**
    * Fetches the first page alone, because it says whether there are more, and then the others concurrently. One page that
-   * fails cancels the attempt: the caller ordered all of them.
+   * fails cancels the attempt: the caller ordered all of them. Pages that lost their results are fetched once more.
    */
   async #fetchAll(attempt: Attempt, onFirstPage: () => void): Promise<Page[] | Failure> {
     const signal = noFurtherCall(attempt);
@@ -132,11 +133,11 @@ export class ProviderClient {
       if (characters > answerBytesMax) boundPages(pages);
     };
     add(0, first);
-    let failure: Failure | undefined;
+    const failures: Failure[] = [];
     const fetchInto = async (index: number) => {
       const page = await this.#fetchPage(attempt, index + 1, signal);
       if (!("failure" in page)) return add(index, page);
-      failure ??= page;
+      failures.push(page);
       // Without a caller, the calls that were sent run to their end: aborted ones may be billed all the same.
       if (!attempt.disconnected?.aborted) cancelAttempt(attempt, "dropped");
     };
@@ -144,7 +145,10 @@ export class ProviderClient {
       this.#completeOverview(attempt, first, signal),
       ...Array.from({ length: pageCount - 1 }, (_, offset) => fetchInto(offset + 1)),
     ]);
-    return failure ?? pages;
+    const missing = failures.length > 0 ? [] : missingPages(pages);
+    if (missing.every(() => this.#retryBudget.spend())) await Promise.all(missing.map(fetchInto));
+    const [failure] = failures;
+    return failure ?? (missing.length > 0 && missingPages(pages).length > 0 ? { failure: "unreadable" } : pages);
   }
 
   #fetchPage(attempt: Attempt, pageNumber: number, signal: AbortSignal): Promise<PageOutcome> {
@@ -250,6 +254,21 @@ export class ProviderClient {
     this.#metrics.providerUnreadableRows.inc({ provider: this.provider.name }, unreadableRows);
     this.#warnOfUnreadableRows(unreadableRows);
   }
+}
+
+/**
+ * The pages after the first one that add no organic result, although a later page does. Google has none: the provider lost their
+ * results, as SerpApi does at times, and all that follow would be ranked too high.
+ */
+function missingPages(pages: readonly Page[]): number[] {
+  const keys = new Set<string>();
+  const adding = pages.flatMap(({ elements }, index) => {
+    const before = keys.size;
+    for (const { type, url } of elements) if (type === "organic") keys.add(pageKey(url));
+    return keys.size > before ? [index] : [];
+  });
+  const last = adding.at(-1) ?? 0;
+  return [...pages.keys()].filter((index) => index > 0 && index < last && !adding.includes(index));
 }
 
 /** Whether a 5xx was a 503 matters to the limit of calls alone. An adapter only says which 503 is not about the load. */

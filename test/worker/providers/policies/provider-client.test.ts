@@ -1,6 +1,11 @@
 import { describe, expect, test, vi } from "vitest";
 import { type CallRecorder, cancelAttempt } from "../../../../worker/providers/policies/attempt.ts";
-import { type Failure, type FailureKind, failureKinds } from "../../../../worker/providers/provider.ts";
+import {
+  type Failure,
+  type FailureKind,
+  failureKinds,
+  type PageAnswer,
+} from "../../../../worker/providers/provider.ts";
 import { attemptFor, everyPage, failing, farMs, hang, openClient, page, pageTitled, type Reply } from "./fixtures.ts";
 
 const throwing = () => {
@@ -55,6 +60,36 @@ describe("the pages of an attempt", () => {
     const attempt = attemptFor({ depth: 40 });
     expect((await run(attempt)).outcome).toEqual({ failure: "blocked" });
     expect(attempt.cancellation.signal.reason).toEqual({ failure: "dropped" });
+  });
+
+  test.each([
+    ["has no organic result", page({ hasMore: true })],
+    ["repeats the results of an earlier one", pageTitled("page-1", { hasMore: true })],
+  ])("are asked for once more where one before the last %s", async (_, lost) => {
+    const asked: number[] = [];
+    const read = ({ body }: PageAnswer) => {
+      asked.push(Number(body));
+      const isLost = body === "3" && asked.indexOf(3) === asked.lastIndexOf(3);
+      return isLost ? lost : pageTitled(`page-${body}`, { hasMore: true, costMicroUsd: 1 });
+    };
+    const { outcome, trace } = await openClient({ read }).fetch({ depth: 40 });
+    expect(outcome).toEqual(["page-1", "page-2", "page-3", "page-4"]);
+    expect([asked.length, trace.costMicroUsd]).toEqual([5, 4 + lost.costMicroUsd]);
+  });
+
+  test("are unreadable where one before the last has no organic result twice, so that another provider is asked", async () => {
+    const read = ({ body }: PageAnswer) =>
+      body === "2" ? page({ hasMore: true }) : pageTitled(`page-${body}`, { hasMore: true });
+    const { fetch, requested } = openClient({ read });
+    expect((await fetch({ depth: 30 })).outcome).toEqual({ failure: "unreadable" });
+    expect(requested().filter((number) => number === 2)).toHaveLength(2);
+  });
+
+  test("may be empty at the end, and a first one may have no organic result", async () => {
+    const read = ({ body }: PageAnswer) => (body === "2" ? pageTitled("page-2") : page({ hasMore: true }));
+    const { fetch, requested } = openClient({ read });
+    expect((await fetch({ depth: 50 })).outcome).toEqual(["page-2"]);
+    expect(requested()).toEqual([1, 2, 3, 4, 5]);
   });
 
   test("do not count if the first one comes after the cancellation", async () => {
