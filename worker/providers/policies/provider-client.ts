@@ -13,6 +13,7 @@ import {
   type PageOutcome,
   type PageRequest,
   type Provider,
+  withCost,
 } from "../provider.ts";
 import { type Attempt, cancelAttempt, cancellationFailure, minCallMs, noFurtherCall, SlotClaims } from "./attempt.ts";
 import { Bulkhead } from "./bulkhead.ts";
@@ -256,6 +257,12 @@ export class ProviderClient {
   }
 }
 
+/** Whether a page has organic results or unreadable rows, but no result that anyone could find: it would say that nothing ranks. */
+function hasLostOrganic({ elements, unreadableRows = 0 }: Page): boolean {
+  const organic = elements.filter(({ type }) => type === "organic");
+  return organic.length + unreadableRows > 0 && organic.every(({ url, domain }) => `${url}${domain}` === "");
+}
+
 /**
  * The pages after the first one that add no organic result, although a later page does. Google has none: the provider lost their
  * results, as SerpApi does at times, and all that follow would be ranked too high.
@@ -263,9 +270,10 @@ export class ProviderClient {
 function missingPages(pages: readonly Page[]): number[] {
   const keys = new Set<string>();
   const adding = pages.flatMap(({ elements }, index) => {
-    const before = keys.size;
-    for (const { type, url } of elements) if (type === "organic") keys.add(pageKey(url));
-    return keys.size > before ? [index] : [];
+    const organic = elements.filter(({ type }) => type === "organic").map(({ url }) => pageKey(url));
+    const isAdding = organic.some((key) => key === "" || !keys.has(key));
+    for (const key of organic) keys.add(key);
+    return isAdding ? [index] : [];
   });
   const last = adding.at(-1) ?? 0;
   return [...pages.keys()].filter((index) => index > 0 && index < last && !adding.includes(index));
@@ -274,6 +282,8 @@ function missingPages(pages: readonly Page[]): number[] {
 /** Whether a 5xx was a 503 matters to the limit of calls alone. An adapter only says which 503 is not about the load. */
 function read(asked: Asked, answer: PageAnswer): PageOutcome {
   const outcome = asked.read(answer);
+  if (!("failure" in outcome) && asked.isPage && hasLostOrganic(outcome))
+    return withCost({ failure: "unreadable" }, outcome.costMicroUsd);
   return "failure" in outcome && answer.status === serviceUnavailable ? { overloaded: true, ...outcome } : outcome;
 }
 

@@ -85,6 +85,26 @@ describe("the pages of an attempt", () => {
     expect(requested().filter((number) => number === 2)).toHaveLength(2);
   });
 
+  test("are unreadable where no organic result has an address or a domain, or where rows were lost and none is left", async () => {
+    const lost = pageTitled("a").elements.map((element) => ({ ...element, url: "", domain: "" }));
+    const other = lost.map((element) => ({ ...element, type: "related_searches" as const }));
+    for (const found of [page({ elements: lost }), page({ elements: other, unreadableRows: 1 })])
+      expect((await openClient({ read: () => ({ ...found, costMicroUsd: 5 }) }).fetch()).outcome).toEqual({
+        failure: "unreadable",
+        costMicroUsd: 5,
+      });
+    const named = lost.map((element) => ({ ...element, domain: "a.example" }));
+    for (const found of [page({ elements: named }), page({ elements: other })])
+      expect((await openClient({ read: () => found }).fetch()).outcome).toHaveLength(1);
+  });
+
+  test("are not repeats of each other because their results have a domain but no address", async () => {
+    const named = pageTitled("a").elements.map((element) => ({ ...element, url: "" }));
+    const { fetch, requested } = openClient({ read: () => page({ elements: named, hasMore: true }) });
+    expect((await fetch({ depth: 30 })).outcome).toEqual(["a", "a", "a"]);
+    expect(requested()).toEqual([1, 2, 3]);
+  });
+
   test("may be empty at the end, and a first one may have no organic result", async () => {
     const read = ({ body }: PageAnswer) => (body === "2" ? pageTitled("page-2") : page({ hasMore: true }));
     const { fetch, requested } = openClient({ read });
