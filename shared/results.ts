@@ -60,7 +60,12 @@ export const result = z
       ),
     title: z.string().describe('The headline, or `""`.'),
     url: z.string().describe('The absolute URL, http or https; `""` for an element without a link.'),
-    domain: z.string().describe('The host of `url`, in lower case and without `www.`, or `""`.'),
+    domain: z
+      .string()
+      .describe(
+        'The host of `url`, in lower case and without `www.`, or `""`. Without a `url`, the host in `breadcrumb` if the provider has ' +
+          "only an encrypted redirect of Google.",
+      ),
     breadcrumb: z.string().describe('The URL as the engine displays it, or `""`.'),
     description: z.string().describe('The text below the headline, or `""`.'),
     richSnippet: z

@@ -1,6 +1,7 @@
 import { groupTypes, type ResultType, type SiteLink } from "../../shared/results.ts";
 import type { Element } from "./provider.ts";
-import { domainOf, plainText, plainUrl } from "./sanitize.ts";
+import { readDomain } from "../../shared/query/domains.ts";
+import { domainOf, isEncryptedRedirect, plainText, plainUrl } from "./sanitize.ts";
 
 const thousands = new Intl.NumberFormat("en-US");
 
@@ -28,7 +29,7 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
     type,
     title: plainText(raw.title ?? ""),
     url,
-    domain: domainOf(url),
+    domain: isEncryptedRedirect(raw.url ?? "") ? domainShown(raw.breadcrumb) : domainOf(url),
     breadcrumb: plainText(raw.breadcrumb ?? ""),
     description: plainText(raw.description ?? ""),
     richSnippet: { top: plainTexts(raw.top ?? []), bottom: plainTexts(raw.bottom ?? []) },
@@ -37,6 +38,9 @@ export function buildElement(type: ResultType, raw: RawElement): Element {
   shortenLists(element);
   return element;
 }
+
+/** `https://www.example.com › pumps` → `example.com`; "" for `Ann Pump · LinkedIn`. */
+const domainShown = (breadcrumb = ""): string => readDomain(breadcrumb.split(" › ", 1)[0] ?? "") ?? "";
 
 /** Removes entries from the ends of an oversized element's lists until it fits. */
 function shortenLists(element: Element): void {

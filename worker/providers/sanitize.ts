@@ -109,8 +109,8 @@ function partnersIn(text: string): Map<number, number> {
 }
 
 /**
- * The URL of a result as the engine gives it, without Google's redirect and tracking; "" if it is not http or https, or longer
- * than {@link textCharactersMax}: a part of it would lead elsewhere.
+ * The URL of a result as the engine gives it, without Google's redirect and tracking; "" if it is not http or https, an encrypted
+ * redirect, or longer than {@link textCharactersMax}: a part of it would lead elsewhere.
  */
 export function plainUrl(text: string): string {
   const url = text.length > textCharactersMax ? "" : withoutTracking(checkedUrl(text.trim()));
@@ -118,7 +118,7 @@ export function plainUrl(text: string): string {
 }
 
 function checkedUrl(text: string): string {
-  const given = unwrapRedirect(text);
+  const given = isEncryptedRedirect(text) ? "" : unwrapRedirect(text);
   const isUsual = unambiguousHost.test(given) && !invalidInUrl.test(given) && given.isWellFormed();
   if (isUsual) return URL.canParse(given) ? given : "";
   // Spaces, line breaks and lone surrogates are encoded here, as a browser would silently do.
@@ -144,6 +144,16 @@ function withoutTracking(url: string): string {
 /** The host of a URL in lower case, as punycode, without `www.` and the root's dot; "" for "". */
 export const domainOf = (url: string): string =>
   url === "" ? "" : withoutWww(new URL(url).hostname.replace(/\.$/, ""));
+
+/**
+ * Whether an address is a redirect of Google whose target only Google can read: `/goto?url=CAES…`. It differs each time and opens
+ * only in a browser. Google serves these to clients that it takes for programs, and providers pass some of them on.
+ */
+export function isEncryptedRedirect(text: string): boolean {
+  if (!text.includes("/goto?")) return false;
+  const url = URL.parse(text, "https://www.google.com/");
+  return url?.pathname === "/goto" && isGoogleHost(url.host);
+}
 
 const redirectPath = /^\/(?:scholar_)?url$/;
 
@@ -211,5 +221,6 @@ function isGoogleHost(host: string): boolean {
   return domain !== undefined && googleDomains.has(domain);
 }
 
-/** Whether a URL is on a host of Google's search; false for a text that is no URL. */
-export const isOnGoogle = (url: string): boolean => isGoogleHost(URL.parse(url)?.host ?? "");
+/** Whether a URL is a page of Google's search; false for a text that is no URL, and for a redirect to another site. */
+export const isOnGoogle = (url: string): boolean =>
+  isGoogleHost(URL.parse(url)?.host ?? "") && !isEncryptedRedirect(url);

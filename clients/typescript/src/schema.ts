@@ -128,7 +128,7 @@ export interface components {
             title: string;
             /** @description The absolute URL, http or https; `""` for an element without a link. */
             url: string;
-            /** @description The host of `url`, in lower case and without `www.`, or `""`. */
+            /** @description The host of `url`, in lower case and without `www.`, or `""`. Without a `url`, the host in `breadcrumb` if the provider has only an encrypted redirect of Google. */
             domain: string;
             /** @description The URL as the engine displays it, or `""`. */
             breadcrumb: string;

@@ -158,6 +158,14 @@ keeps(plainUrl, {
     "https://www.google.com/search?q=sa=X&quiver=2",
     "https://www.google.com/search?q=pump&#:~:text=a&sa=b?",
   ],
+  "an encrypted redirect of Google is none, because it differs each time and opens only in a browser": [
+    ["https://www.google.com/goto?url=CAESbgHrOzAV", ""],
+    ["/goto?url=CAESbgHrOzAV", ""],
+    ["https://google.co.jp/goto?url=CAESbgHrOzAV", ""],
+    "https://pumps.example/goto?url=CAESbgHrOzAV",
+    "https://google.pumps.example/goto?url=CAESbgHrOzAV",
+    "https://www.google.com/search?q=/goto?url",
+  ],
   "a stranger's redirect is not unwrapped": [
     "https://google.evil.com/url?q=https://bank.example/",
     "https://www.google.evil.example/url?q=https://bank.example/",

@@ -98,6 +98,26 @@ describe("the rest of a page", () => {
   });
 });
 
+test.each([
+  ["https://www.pumps.example › garden", "pumps.example"],
+  ["Ann Pump · LinkedIn", ""],
+  [undefined, ""],
+])(
+  "a result with an encrypted redirect of Google has the domain of its breadcrumb: %s is %j",
+  (displayed_link, domain) => {
+    for (const link of ["https://www.google.com/goto?url=CAESbgHrOzAV", "/goto?url=CAESbgHrOzAV"]) {
+      const parts = {
+        organic_results: [{ ...row, link, displayed_link }],
+        answer_box: { title: "Pumps", link, displayed_link },
+      };
+      expect(pageOf(parts).elements).toMatchObject([
+        { type: "featured_snippet", url: "", domain },
+        { type: "organic", url: "", domain },
+      ]);
+    }
+  },
+);
+
 test("a row that cannot be read does not cost the page its other elements, even if no organic result is left", () => {
   const parts = { organic_results: [{ title: "Wells" }], related_searches: [{ query: "pumps" }] };
   expect(pageOf(parts)).toMatchObject({ elements: [{ type: "related_searches" }], unreadableRows: 1 });
