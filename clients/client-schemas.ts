@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { openApiDocument } from "../api/docs/openapi-document.ts";
 
-/** A schema of the API's document. It has further fields, such as descriptions, but not the parts that only the reference shows. */
+/** A schema of the API's document. It has further fields, such as descriptions, but not formats such as `int32`, which the languages of the clients do not know. */
 export interface Schema {
   $ref?: string | undefined;
   type?: string | undefined;
@@ -22,7 +22,7 @@ const schema: z.ZodType<Schema> = z.lazy(() =>
       properties: z.record(z.string(), schema).optional(),
       required: z.array(z.string()).optional(),
     })
-    .transform(({ examples: _examples, format: _format, ...kept }) => kept),
+    .transform(({ format: _format, ...kept }) => kept),
 );
 const document = z.object({ components: z.object({ schemas: z.record(z.string(), schema) }) });
 

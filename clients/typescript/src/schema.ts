@@ -4,21 +4,31 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         SearchRequest: {
-            /** @description What to search for, as typed into the engine: 1 to 700 characters after trimming. */
+            /**
+             * @description What to search for, as typed into the engine: 1 to 700 characters after trimming.
+             * @example best coffee beans
+             */
             keyword: string;
             /**
              * @description The search engine. Only `google` is supported; any other name is refused.
              * @default google
+             * @example google
              */
             engine?: string;
             /**
              * @description Where the search is made from: a country, or a city or region in it. The last part is the country: its English name, a usual short form, a name in one of its official languages, or its ISO 3166-1 code; or the code of a state of the United States. A code that is both means the one that has the city (`Wilmington, DE`); if both have it, or neither, it is refused with both. A bare city is refused with the places of that name. A city or region that the providers do not list, or a name that several have, may be refused with `query_rejected` and candidates.
              * @default United States
+             * @example Austin, Texas, United States
+             * @example Berlin, Germany
+             * @example GB
              */
             location?: string;
             /**
              * @description The language of the search: its English name, its own name, or its BCP 47 code, with a hyphen or underscore.
              * @default English
+             * @example German
+             * @example Deutsch
+             * @example pt-BR
              */
             language?: string;
             /**
@@ -30,11 +40,21 @@ export interface components {
             /**
              * @description The number of organic results to return. The price depends on it only if the plan has a price per page.
              * @default 10
+             * @example 10
              */
             depth?: number;
-            /** @description Return only results on this domain or its subdomains. They keep their ranks among all results. A host name; `https://`, `www.` and a path are removed. */
+            /**
+             * @description Return only results on this domain or its subdomains. They keep their ranks among all results. A host name; `https://`, `www.` and a path are removed.
+             * @example example.com
+             */
             targetDomain?: string;
-            /** @description Return only results of these types. They keep their ranks among all results. The price does not depend on it. */
+            /**
+             * @description Return only results of these types. They keep their ranks among all results. The price does not depend on it.
+             * @example [
+             *       "organic",
+             *       "people_also_ask"
+             *     ]
+             */
             types?: ("organic" | "paid" | "featured_snippet" | "answer_box" | "ai_overview" | "knowledge_graph" | "people_also_ask" | "local_pack" | "top_stories" | "video" | "images" | "shopping" | "discussions" | "related_searches" | "other")[];
             /**
              * @description The format of the answer: `full`, or `compact` with only title, URL and description of the organic results, without `types`. The price does not depend on it.
@@ -42,9 +62,17 @@ export interface components {
              * @enum {string}
              */
             format?: "full" | "compact";
-            /** @description The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search asks a provider, or the cache of the operator. */
+            /**
+             * @description The greatest age of the answer in seconds. 0 asks a provider anew. With more, an answer to the same query may come back that the organization has paid for before, if it has its answers kept; that costs the plan's cached price. Without it the search asks a provider, or the cache of the operator.
+             * @example 3600
+             */
             maxAgeSeconds?: number;
-            /** @description Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider did. The price does not depend on it. */
+            /**
+             * @description Further fields of the answer: `fetchedAt`, when a provider answered this query, and `answeredBy`, which provider did. The price does not depend on it.
+             * @example [
+             *       "fetchedAt"
+             *     ]
+             */
             include?: ("fetchedAt" | "answeredBy")[];
         };
         /** @description The id of the request, equal to `X-Request-Id`. Name it when you report a problem. */
@@ -60,7 +88,10 @@ export interface components {
             creditsRemaining: number;
             /** @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it. */
             fetchedAt?: string;
-            /** @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell. */
+            /**
+             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
+             * @example serper
+             */
             answeredBy?: string;
             /** @description The engine's own estimate, or 0 if it gives none. */
             totalResultsCount: number;
@@ -77,9 +108,15 @@ export interface components {
             keyword: string;
             /** @description The search engine. */
             engine: string;
-            /** @description The location in canonical form, without spaces after commas. */
+            /**
+             * @description The location in canonical form, without spaces after commas.
+             * @example Austin,Texas,United States
+             */
             location: string;
-            /** @description The language by its English name. */
+            /**
+             * @description The language by its English name.
+             * @example German
+             */
             language: string;
             /**
              * @description The kind of page.
@@ -164,7 +201,10 @@ export interface components {
             creditsRemaining: number;
             /** @description When the provider's answer to this query arrived: ISO 8601 in UTC. It is before the request if the answer is a cached one. Missing unless `include` asks for it. */
             fetchedAt?: string;
-            /** @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell. */
+            /**
+             * @description The provider that answered this query. Missing unless `include` asks for it, or if the operator of the service does not tell.
+             * @example serper
+             */
             answeredBy?: string;
             /**
              * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
@@ -179,9 +219,15 @@ export interface components {
             keyword: string;
             /** @description The search engine. */
             engine: string;
-            /** @description The location in canonical form, without spaces after commas. */
+            /**
+             * @description The location in canonical form, without spaces after commas.
+             * @example Austin,Texas,United States
+             */
             location: string;
-            /** @description The language by its English name. */
+            /**
+             * @description The language by its English name.
+             * @example German
+             */
             language: string;
             /**
              * @description The kind of page.
