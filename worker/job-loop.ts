@@ -19,7 +19,8 @@ import { keepJobs, ManualWorker } from "./manual-worker.ts";
  *
  * After each event (a search has ended, a job was added, more searches may run) the worker ends the jobs whose searches have ended
  * and, in the same message, takes as many as wait and may run; the reply says how many wait then. If it expects no other and may run
- * more, that message also waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`.
+ * more, that message also waits for BullMQ's marker, which is set with every job that is added, for at most `redisBlockMs`, and then
+ * takes a job: Redis runs what follows a blocking command as soon as that ends. A worker that may not run the job any more hands it back.
  */
 
 const takenAtOnceMax = 64;
@@ -212,15 +213,14 @@ export class JobLoop {
     this.#act();
   }
 
-  /**
-   * Takes no further job, finishes what ends in time and hands the rest back, for another worker to start at once.
-   */
+  /** Takes no further job, finishes what ends in time and hands the rest back, for another worker to start at once. */
   async stop(): Promise<void> {
     this.#isStopping = true;
+    if (this.#takes.status !== "ready") this.#takes.disconnect();
+    else if (this.#isWaiting) void this.#worker.wake();
     this.#act();
     const { ended } = await waitFor(this.#finish(), { timeoutMs: protocolTimes.jobDrainMs });
     this.#takes.disconnect();
-    void this.#wakeOne(); // The marker may have been on its way to this worker.
     if (ended !== "done") await this.handBack();
   }
 
@@ -240,7 +240,7 @@ export class JobLoop {
       this.#idle.resolve();
   }
 
-  async #handBack({ job, token }: RunningJob): Promise<void> {
+  async #handBack({ job, token }: Pick<RunningJob, "job" | "token">): Promise<void> {
     const id = job.id ?? "";
     this.#running.delete(id);
     this.#worker.locks.untrackJob(id);
@@ -299,12 +299,11 @@ export class JobLoop {
     // An end that takes the next job costs Redis less than an end and a take.
     for (let at = ended.length; at < jobsMax; at += 1) asked.push(this.#takeJob(this.#taking));
     if (jobsMax > 0) asked.push(this.#countWaiting());
-    const replied = Promise.allSettled(asked);
     setImmediate(() => {
-      if (waits) void this.#ask(this.#wait(replied));
-      stream.uncork();
+      if (waits) void this.#ask(this.#waitAndTake());
+      setImmediate(() => stream.uncork());
     });
-    const replies = await replied;
+    const replies = await Promise.allSettled(asked);
     this.#expected -= jobsMax;
     this.#resolveIfIdle();
     throwFirst(replies);
@@ -315,24 +314,27 @@ export class JobLoop {
     this.#waiting = Number(await wakeOthersScript.run(this.#takes, [waiting, waitingByTurn, marker], []));
   }
 
-  /** @param counted the replies before the marker, whose count is older than the marker. */
-  async #wait(counted: Promise<unknown>): Promise<void> {
-    try {
-      const marker = await this.#takes.bzpopmin(queueKeys.marker, protocolTimes.redisBlockMs / 1_000);
-      await counted;
-      this.#waiting = Math.max(this.#waiting, 1); // Or none, if the wait timed out or another worker was faster.
-      // It was paused meanwhile, or got fewer slots: another worker may take the job.
-      if (marker && this.#free <= 0) void this.#wakeOne();
-    } finally {
-      this.#isWaiting = false;
-    }
+  /** Takes one job as soon as there is one, or none after a while. @throws if Redis does not answer. */
+  async #waitAndTake(): Promise<void> {
+    this.#expected += 1;
+    const waited = this.#takes.bzpopmin(queueKeys.marker, this.#worker.ownMarker, protocolTimes.redisBlockMs / 1_000);
+    const replies = await Promise.allSettled([waited, this.#takeJob(this.#taking), this.#countWaiting()]);
+    this.#expected -= 1;
+    this.#isWaiting = false;
+    this.#resolveIfIdle();
+    throwFirst(replies);
   }
 
   async #takeJob(from: IQueueBackend): Promise<void> {
     this.#asked += 1;
     const token = `${this.#worker.id}:${this.#asked}`;
     const job = await this.#worker.jobIn(await from.moveToActive(token, this.#worker.opts.name), token);
-    if (job) void this.#run({ job, token, isOnTop: from === this.#takingOnTop });
+    if (!job) return;
+    const isOnTop = from === this.#takingOnTop;
+    // It may have been paused meanwhile, or have got fewer slots.
+    const mayRun = isOnTop || (this.#takesJobs && this.#running.size < this.#concurrency);
+    if (mayRun) void this.#run({ job, token, isOnTop });
+    else await this.#handBack({ job, token });
   }
 
   /** Ends a job. @param exchanged absent for one that is ended on its own. */

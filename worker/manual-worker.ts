@@ -18,6 +18,10 @@ const noTurns = { prioritized: `${queueKeys.waitingByTurn}-none`, pc: `${queueKe
 
 /** BullMQ's worker without its loop: it has no connection for that loop to block on, and wakes no other worker. */
 export class ManualWorker extends Worker {
+  /** The marker that wakes this worker and no other. */
+  readonly ownMarker: string;
+  readonly #connection: Redis;
+
   /** @param connection for everything that must not wait for a job. @param name the name of the worker in its jobs. */
   constructor(connection: Redis, name: string) {
     super(queueName, null, {
@@ -30,6 +34,17 @@ export class ManualWorker extends Worker {
       autorun: false,
       ...keepJobs,
     });
+    this.ownMarker = `${queueKeys.marker}-${name}`;
+    this.#connection = connection;
+  }
+
+  /** Ends the wait of this worker for a job. If that fails, it ends within `redisBlockMs`. Never rejects. */
+  async wake(): Promise<void> {
+    const marking = this.#connection.multi().zadd(this.ownMarker, 0, "0");
+    await marking
+      .pexpire(this.ownMarker, protocolTimes.redisBlockMs)
+      .exec()
+      .catch(() => undefined);
   }
 
   protected override createBackend(): void {

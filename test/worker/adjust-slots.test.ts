@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { Shutdown } from "../../shared/concurrency/shutdown.ts";
 import { newId } from "../../shared/ids.ts";
@@ -24,6 +25,19 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
   const queue = createQueue(redis);
   const ended = Promise.withResolvers<void>();
   const started: string[] = [];
+  /** What the workers have sent on the connections on which they take searches, and how much of it before each search began. */
+  const sent: string[] = [];
+  const sentAtStart: number[] = [];
+  const open = connections.openBlocking.bind(connections);
+  connections.openBlocking = (name) => {
+    const connection = open(name);
+    const send = connection.sendCommand.bind(connection);
+    connection.sendCommand = (command, stream) => {
+      if (name === "worker-takes") sent.push(command.name);
+      return send(command, stream);
+    };
+    return connection;
+  };
   const metrics = openMetrics();
   const loops: JobLoop[] = [];
   onTestFinished(async () => {
@@ -42,6 +56,7 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
   for (let workers = 1; workers <= count; workers += 1) {
     const run = ({ requestId }: { requestId: string }) => {
       started.push(requestId);
+      sentAtStart.push(sent.length);
       return ended.promise;
     };
     const handlers = { run, failed: () => ended.promise };
@@ -56,7 +71,7 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     adjustSlots({ redis, metrics, log, shutdown }, new ConcurrencyController(slots), measured);
     loop.setConcurrency(slots);
   }
-  return { redis, loops, started, enqueue, end: () => ended.resolve() };
+  return { redis, loops, started, sent, sentAtStart, enqueue, end: () => ended.resolve() };
 }
 
 test("workers with all slots taken take an organization's only search and no search beyond shares, however many searches run", async () => {
@@ -105,18 +120,52 @@ test("a worker takes as many searches within shares on top as it has slots at le
   expect(await redis.zcard(queueKeys.waitingByTurn)).toBe(1);
 });
 
-test("a worker that waits for a search, and has no slot any more when one is added, wakes another that waits", async () => {
-  const { loops, redis, enqueue } = await openWorkers(1, { runsAtFirst: 1 });
-  loops[0]?.setConcurrency(2);
-  const isWaiting = async (name: string) =>
-    new RegExp(` name=${name} .* flags=b `).test(String(await redis.call("CLIENT", "LIST")));
-  await eventually(() => isWaiting("serpmill-worker-takes"));
-  loops[0]?.setConcurrency(1);
-  const other = redis.duplicate({ connectionName: "other" });
-  onTestFinished(() => other.disconnect());
-  // Behind the first worker, which gets the marker of the search.
-  const woken = other.bzpopmin(queueKeys.marker, 5);
-  await eventually(() => isWaiting("other"));
+/** Whether this connection waits for a search. */
+const isWaiting = async (redis: Redis, name: string) =>
+  new RegExp(` name=${name} .* flags=b `).test(String(await redis.call("CLIENT", "LIST")));
+
+/** A worker that waits for a second search. */
+async function openWaitingWorker() {
+  const workers = await openWorkers(1, { runsAtFirst: 1 });
+  const [loop] = workers.loops;
+  loop?.setConcurrency(2);
+  await eventually(() => isWaiting(workers.redis, "serpmill-worker-takes"));
+  return { ...workers, loop };
+}
+
+test("a search that comes while a worker waits is with that worker before it sends anything", async () => {
+  const { enqueue, started, sentAtStart, sent } = await openWaitingWorker();
+  const sentBefore = sent.length;
   await enqueue(1, beyondShare);
-  expect(await woken).not.toBeNull();
+  await eventually(async () => started.length === 2);
+  expect(sentAtStart[1]).toBe(sentBefore);
+});
+
+test.each([
+  ["has no slot any more", (loop: JobLoop | undefined) => loop?.setConcurrency(1)],
+  ["takes none any more", (loop: JobLoop | undefined) => loop?.pause()],
+])(
+  "a worker that waits for a search, and %s when one is added, leaves it to another that waits",
+  async (_title, act) => {
+    const { loop, redis, started, enqueue } = await openWaitingWorker();
+    act(loop);
+    const other = redis.duplicate({ connectionName: "other" });
+    onTestFinished(() => other.disconnect());
+    // Behind the first worker, which gets the marker of the search.
+    const woken = other.bzpopmin(queueKeys.marker, 5);
+    await eventually(() => isWaiting(redis, "other"));
+    const ids = await enqueue(1, beyondShare);
+    expect(await woken).not.toBeNull();
+    expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual(ids);
+    expect(started).toHaveLength(1);
+  },
+);
+
+test("a worker that stops while it waits leaves a search that comes to others", async () => {
+  const { loop, redis, enqueue, end } = await openWaitingWorker();
+  end();
+  await eventually(async () => loop?.running === 0 && (await isWaiting(redis, "serpmill-worker-takes")));
+  const [ids] = await Promise.all([enqueue(1, beyondShare), loop?.stop()]);
+  expect(await redis.lrange(queueKeys.running, 0, -1)).toEqual([]);
+  expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual(ids);
 });
