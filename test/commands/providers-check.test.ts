@@ -69,8 +69,7 @@ test("an unknown provider or an invalid setting is refused, and no provider is c
   expect(await check(["--json"], { SERP_PROVIDERS: "serper,serpai" })).toEqual({
     exitCode: 2,
     stdout: "",
-    stderr:
-      "These settings are missing or wrong:\n  SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up\n",
+    stderr: expect.stringMatching(/^These settings are missing or wrong:\n {2}SERP_PROVIDERS: expected [^\n]+\n$/),
   });
   const { exitCode, stderr } = await check(["--json"], { SERPER_API_KEY: "a secret with blanks" });
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("  SERPER_API_KEY: ") });

@@ -21,31 +21,30 @@ unreadable rows.
 | --- | --- | --- |
 `;
 
-/** The order of elements without a rank from the provider. */
-const placement: Record<HttpProviderName, string> = {
-  serpapi:
-    "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
-  serper:
-    "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
-  searxng: "rows keep the order of Google's page; suggestions follow them",
-  searchapi:
-    "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last",
-  dataforseo: "items keep the order of the page; the right column follows the left one",
-};
+const asOfSerpapi =
+  "lists keep their order; ads at the top, overview, answer box, panel, stories and businesses precede the organic results, other elements follow them, ads at the bottom and related searches come last";
 
-const names: Record<HttpProviderName, string> = {
-  serpapi: "SerpApi",
-  serper: "Serper",
-  searxng: "SearXNG",
-  dataforseo: "DataForSEO",
-  searchapi: "SearchApi",
+/** The name of each provider, and the order of its elements without a rank. */
+const sections: Record<HttpProviderName, { title: string; order: string }> = {
+  serpapi: { title: "SerpApi", order: asOfSerpapi },
+  serper: {
+    title: "Serper",
+    order:
+      "lists keep their order; ads, answer box, panel, stories and places precede the organic results, other elements follow them, related searches come last",
+  },
+  searxng: { title: "SearXNG", order: "rows keep the order of Google's page; suggestions follow them" },
+  dataforseo: {
+    title: "DataForSEO",
+    order: "items keep the order of the page; the right column follows the left one",
+  },
+  searchapi: { title: "SearchApi", order: asOfSerpapi },
 };
 
 /** The page of the documentation about the mapping of each provider's answer. */
 export function providerAnswersPage(): string {
   const ranks = httpProviders.map(
-    (provider) => `| \`${provider}\` | ${tellsRanks(provider) ? "yes" : "no"} | ${placement[provider]} |\n`,
+    (provider) => `| \`${provider}\` | ${tellsRanks(provider) ? "yes" : "no"} | ${sections[provider].order} |\n`,
   );
-  const sections = httpProviders.map((provider) => `\n## ${names[provider]}\n\n${mappingTables(provider)}\n`);
-  return [introduction, ...ranks, ...sections].join("");
+  const tables = httpProviders.map((provider) => `\n## ${sections[provider].title}\n\n${mappingTables(provider)}\n`);
+  return [introduction, ...ranks, ...tables].join("");
 }

@@ -6,7 +6,6 @@ import { openProvider } from "../../worker/providers/registry.ts";
 import { result, resultTypes } from "../../shared/results.ts";
 import { compactResult, searchResponseBody } from "../../shared/search-answer.ts";
 import { readSource } from "../harness/assertions/sources.ts";
-import { httpProviders } from "../harness/fixtures/provider-answers.ts";
 import { engineConfig } from "../harness/fixtures/queries.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
@@ -43,13 +42,11 @@ const passwordsLoop = readSource("deploy/passwords.sh").match(new RegExp(fileSec
 
 function placesOfSecret(name: string): Places {
   const compose = readSource("docker-compose.yml");
-  const [, ofApi = "", ofWorker = "", ofMigration = ""] = compose.split(/^ {2}(?:api|worker|migrate):$/m);
   return {
     "shared/config/secret-settings.ts: providerSecrets": providerSecrets.some((secret) => secret === name),
     "docker-compose.yml: secrets": compose.includes(`\n  ${name}: { file: `),
-    "docker-compose.yml: secrets of the worker": new RegExp(`secrets: \\[.*\\b${name}\\b.*\\]`).test(ofWorker),
-    "docker-compose.yml: no value for the API": ofApi.includes(` ${name}: ""`) && ofApi.includes(` ${name}_FILE: ""`),
-    "docker-compose.yml: no value for the migration": ofMigration.includes(` ${name}: ""`),
+    "docker-compose.yml: secrets of the worker": new RegExp(`secrets: \\[.*\\b${name}\\b.*\\]`).test(compose),
+    "docker-compose.yml: x-no-provider-keys": compose.includes(`\n  ${name}: ""\n  ${name}_FILE: ""\n`),
     "deploy/quick.yml: environment of the worker": readSource("deploy/quick.yml").includes(
       `\n      ${name}: \${${name}:-}\n`,
     ),
@@ -77,8 +74,6 @@ function placesOfProvider(name: ProviderName): Places {
     [`${providersPage}: first table`]: wordsIn(providersPage, "name").includes(name),
     [`${providersPage}: simultaneous calls`]: wordsIn(providersPage, "provider").includes(name),
     [`${providersPage}: prices and margin`]: !isPriced || wordsIn(providersPage, "priced at").includes(name),
-    "test/harness/fixtures/provider-answers.ts: httpProviders":
-      name === "sandbox" || httpProviders.some((known) => known === name),
     ...Object.assign({}, ...secretsOf(name).map(placesOfSecret)),
   };
 }

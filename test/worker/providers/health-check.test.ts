@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type ProviderName, providerNames, readEngineConfig } from "../../../shared/config.ts";
 import { type ProviderHealth, checkProvidersHealth } from "../../../worker/providers/health-check.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
+import { httpProviders } from "../../harness/fixtures/provider-answers.ts";
 import { contractCases, type ContractCase } from "./contract-cases.ts";
 import { type ProviderStubs, type Reply, reply, startProviderStubs } from "./provider-stubs.ts";
 
 const timeoutMs = 20_000;
-const overHttp = ["serpapi", "serper", "searxng", "dataforseo", "searchapi"] as const;
-const withAccount = ["serpapi", "serper", "dataforseo", "searchapi"] as const;
+const withAccount = httpProviders.filter((name) => contractCases[name].account !== undefined);
 
 let stubs: ProviderStubs;
 beforeEach(async () => {
@@ -55,15 +55,15 @@ test("healthy providers are checked by the state of the account, or by a search 
 
 test("all providers are checked concurrently", async () => {
   const held: (() => void)[] = [];
-  for (const name of overHttp) {
+  for (const name of httpProviders) {
     const { account, page }: ContractCase = contractCases[name];
     stubs.replies.set(name, (response) => held.push(() => reply(200, account?.answer ?? page)(response)));
   }
-  const checks = checkAll(overHttp);
-  await eventually(async () => held.length === overHttp.length);
+  const checks = checkAll(httpProviders);
+  await eventually(async () => held.length === httpProviders.length);
   for (const answer of held) answer();
   expect((await checks).map(({ provider, problem }) => [provider, problem])).toEqual(
-    overHttp.map((name) => [name, null]),
+    httpProviders.map((name) => [name, null]),
   );
 });
 
@@ -92,7 +92,7 @@ const problems = {
   unreadable: "returned an unreadable answer",
 };
 
-test.each(overHttp)("%s is unreachable if nothing listens at its address", async (name) => {
+test.each(httpProviders)("%s is unreachable if nothing listens at its address", async (name) => {
   const [check] = await checkAll([name], { [`${name.toUpperCase()}_BASE_URL`]: "http://127.0.0.1:1" });
   const unknown = { credentials: credentialsUnknown(name), balance: null, latencyMs: null };
   expect(check).toMatchObject({ ...unknown, reachable: false, problem: problems.down });
@@ -109,7 +109,7 @@ const faults: [what: string, problem: keyof typeof problems, reachable: boolean,
   ["an answer too large", "unreadable", true, reply(200, { balance: 1, pad: "x".repeat(5 * 1024 * 1024) })],
 ];
 
-test.each(overHttp.flatMap((name) => faults.map((fault) => [name, ...fault] as const)))(
+test.each(httpProviders.flatMap((name) => faults.map((fault) => [name, ...fault] as const)))(
   "of %s, %s is a problem: %s, reachable: %s",
   async (name, _, problem, reachable, happens) => {
     const check = await checkOne(name, happens, problem === "late" ? 50 : undefined);
