@@ -234,7 +234,9 @@ export function readValidFields(body: unknown): Partial<Omit<Query, "engine">> {
 export const queryFingerprint = (query: Query): string => hash("sha256", JSON.stringify(inContractOrder(query)));
 
 /** What the engine searches: the query without the fields that only filter and shape its answer afterwards. */
-export function searchedPart(query: Omit<Query, "format">): Query {
+export function searchedPart(
+  query: Pick<Query, "keyword" | "engine" | "location" | "language" | "device" | "depth">,
+): Query {
   const { keyword: words, engine, location: from, language: spoken, device, depth } = query;
   return { keyword: words, engine, location: from, language: spoken, device, depth };
 }

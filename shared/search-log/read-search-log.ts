@@ -3,8 +3,11 @@ import type { Database } from "../database/pool.ts";
 import { rowOf } from "../database/row.ts";
 import { requestId as requestIdForm, timeOfId } from "../ids.ts";
 import { answerSources } from "../outcomes.ts";
-import { type Query, querySchema } from "../query/query.ts";
+import { querySchema } from "../query/query.ts";
 import { type SearchTrace, searchTrace } from "../queue/replies.ts";
+
+/** The searched part of a query, without the engine: there is one. */
+const searchedColumns = querySchema.pick({ keyword: true, location: true, language: true, device: true, depth: true });
 
 const loggedRow = rowOf({
   at: z.date(),
@@ -13,7 +16,7 @@ const loggedRow = rowOf({
   tokenName: z.string().nullable(),
   tokenLast4: z.string().nullable(),
   keyHash: z.string().nullable(),
-  ...querySchema.pick({ keyword: true, location: true, language: true, device: true, depth: true }).shape,
+  ...searchedColumns.shape,
   targetDomain: z.string().nullable(),
   types: z.array(z.string()).nullable(),
   format: z.string().nullable(),
@@ -31,7 +34,7 @@ export interface LoggedSearch {
   /** The name is null without one, and both texts once the organization is erased. */
   token: { tokenId: string; name: string | null; last4: string | null };
   keyHash: string | null;
-  query: Pick<Query, "keyword" | "location" | "language" | "device" | "depth"> & {
+  query: z.infer<typeof searchedColumns> & {
     targetDomain?: string;
     types?: string[];
     format?: string;

@@ -3,6 +3,7 @@ import { MissingSettings, type ProviderName, providerNames } from "../../shared/
 import { providerSecrets } from "../../shared/config/secret-settings.ts";
 import { prices } from "../../worker/providers/prices.ts";
 import { openProvider } from "../../worker/providers/registry.ts";
+import { searchRequestBody } from "../../shared/query/query.ts";
 import { result, resultTypes } from "../../shared/results.ts";
 import { compactResult, searchResponseBody } from "../../shared/search-answer.ts";
 import { readSource } from "../harness/assertions/sources.ts";
@@ -18,7 +19,8 @@ import { codesIn, page, tableRows } from "./markdown.ts";
 type Places = Record<string, boolean>;
 
 const forgotten = (places: Places) => Object.keys(places).filter((place) => !places[place]);
-const mentions = (file: string, word: string) => new RegExp(`\\b${word}\\b`).test(readSource(file));
+const mentionedIn = (text: string | undefined, word: string) => new RegExp(`\\b${word}\\b`).test(text ?? "");
+const mentions = (file: string, word: string) => mentionedIn(readSource(file), word);
 const fileOf = (place: string) => place.split(": ")[0] ?? "";
 
 /** The words in backticks of one column of a table. */
@@ -104,6 +106,42 @@ test.each(Object.keys(result.shape))("the field %s of a result is in every place
   expect(forgotten(placesOfField(name))).toEqual([]);
 });
 
+/** The fields that the engine does not search by. */
+const answerFields = new Set(["targetDomain", "types", "format", "maxAgeSeconds", "include"]);
+
+function placesOfRequestField(name: string): Places {
+  const documented = tableRows(page("docs/api.md"), "field").filter((row) => "default" in row);
+  const [, searchedPart = ""] = readSource("shared/query/query.ts").split("export function searchedPart(");
+  const places: Places = {
+    "docs/api.md: the fields of a request": documented.flatMap((row) => codesIn(row.field)).includes(name),
+    "shared/query/query.ts: searchedPart": answerFields.has(name) || mentionedIn(searchedPart.split("\n}\n")[0], name),
+  };
+  // There is one engine.
+  if (answerFields.has(name) || name === "engine") return places;
+  const column = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  const migrations = "shared/database/migrations";
+  places[`${migrations}/006.do.search-log.sql: ${column}`] = mentions(`${migrations}/006.do.search-log.sql`, column);
+  const compared = readSource(`${migrations}/013.do.kept-answers.sql`).includes(`s.${column}`);
+  places[`${migrations}/013.do.kept-answers.sql: previous_answer()`] = compared;
+  for (const file of [
+    "shared/search-log/search-log.ts",
+    "shared/search-log/read-search-log.ts",
+    "api/billing/searches/answer-view.ts",
+    "commands/search.ts",
+    "api/playground/search-form.ts",
+    "api/playground/playground.js",
+  ])
+    places[`${file}: a field of a query`] = mentions(file, name);
+  return places;
+}
+
+test.each(Object.keys(searchRequestBody.shape))(
+  "the field %s of a request is in every place that the recipe names",
+  (name) => {
+    expect(forgotten(placesOfRequestField(name))).toEqual([]);
+  },
+);
+
 test("docs/api.md has each field of an answer, each key of a short result, and exactly the keys of a result", () => {
   expect(
     wordsIn("docs/api.md", "field")
@@ -117,6 +155,7 @@ test("docs/api.md has each field of an answer, each key of a short result, and e
 
 test.each([
   ["Add a search provider", placesOfProvider("dataforseo")],
+  ["Add a field of a request", placesOfRequestField("device")],
   ["Add a type or a field of a result", { ...placesOfType("organic"), ...placesOfField("title") }],
 ])("the recipe %j names every file that is checked here", (title, places) => {
   const [, recipe = ""] = page("CONTRIBUTING.md").prose.split(`\n## ${title}\n`);

@@ -59,9 +59,8 @@ export async function findPrevious(
   { at, requestId, query }: LoggedSearch,
   only: string | undefined,
 ): Promise<Answered | undefined> {
-  const { keyword, location, language, device, depth } = query;
   // The log does not name the engine, because there is one.
-  const searched = searchedPart({ keyword, engine: "google", location, language, device, depth });
+  const searched = searchedPart({ ...query, engine: "google" });
   const { rows } = await database.query({
     name: "previous_answer",
     text: "select * from previous_answer($1, $2, $3, $4, $5)",
