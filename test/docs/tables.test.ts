@@ -8,6 +8,7 @@ import { openMetrics } from "../../shared/metrics.ts";
 import { allCommands } from "../harness/clients/admin.ts";
 import { alertSeverities, settingNames } from "../harness/assertions/declared.ts";
 import { readSource, sources } from "../harness/assertions/sources.ts";
+import { refundReasons, reversalReasons } from "../../shared/outcomes.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
 /** Tables of the documentation against what the code declares, both ways. */
@@ -127,6 +128,17 @@ function signatureOf(usage: string): string {
   const [words, args] = [withoutOptions.match(/\b[a-z-]+\b/g) ?? [], withoutOptions.match(/\b[A-Z]+\b/g) ?? []];
   return `${words.join(" ")} ${args.length} ${options.join(" ")}`.trim();
 }
+
+test("every reason of a refund and of a reversal is documented, and every documented one exists", () => {
+  const documented = tableRows(page("docs/ledger.md"), "decision").flatMap((row) =>
+    codesIn(row.reason).map((reason) => `${row.decision} ${reason}`),
+  );
+  const declared = [
+    ...refundReasons.map((reason) => `refund ${reason}`),
+    ...reversalReasons.map((reason) => `reversal ${reason}`),
+  ];
+  expect(documented.toSorted()).toEqual(declared.toSorted());
+});
 
 const errorRows = tableRows(page("docs/api.md"), "status").map((row) => ({
   code: codesIn(row.code)[0] ?? "",
