@@ -25,7 +25,11 @@ export async function typescriptTypes(document: object): Promise<string> {
   return heading + astToString(await generate(document as OpenAPI3, { defaultNonNullable: false }));
 }
 
+/** What a comment has besides a description, and the type says as well. */
+const saidByType = /\/\*\*\n *\* (@description .*)\n *\* @(?:constant|enum \{string\})\n *\*\//g;
+
 /** The text of `clients/typescript/src/schema.ts`: the types of what is sent and answered. The client has its own calls. */
-export function schemaOfTypescriptClient(): Promise<string> {
-  return typescriptTypes({ ...openApiDocument(), paths: {}, components: { schemas: clientSchemas() } });
+export async function schemaOfTypescriptClient(): Promise<string> {
+  const types = await typescriptTypes({ ...openApiDocument(), paths: {}, components: { schemas: clientSchemas() } });
+  return types.replaceAll(saidByType, "/** $1 */");
 }

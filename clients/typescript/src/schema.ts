@@ -95,10 +95,7 @@ export interface components {
             answeredBy?: string;
             /** @description The engine's own estimate, or 0 if it gives none. */
             totalResultsCount: number;
-            /**
-             * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
-             * @constant
-             */
+            /** @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks. */
             truncated?: true;
             /** @description In rank order. An empty list is a successful answer and is charged. */
             results: components["schemas"]["Result"][];
@@ -118,10 +115,7 @@ export interface components {
              * @example German
              */
             language: string;
-            /**
-             * @description The kind of page.
-             * @enum {string}
-             */
+            /** @description The kind of page. */
             device: "desktop" | "mobile";
             /** @description The number of organic results that were requested. */
             depth: number;
@@ -206,10 +200,7 @@ export interface components {
              * @example serper
              */
             answeredBy?: string;
-            /**
-             * @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks.
-             * @constant
-             */
+            /** @description Present if results at the end of the page were left out, because the answer would have more than 2 MiB. The results that are there keep their ranks. */
             truncated?: true;
             /** @description The organic results in rank order. An empty list is a successful answer and is charged. */
             results: components["schemas"]["CompactResult"][];
@@ -229,19 +220,13 @@ export interface components {
              * @example German
              */
             language: string;
-            /**
-             * @description The kind of page.
-             * @enum {string}
-             */
+            /** @description The kind of page. */
             device: "desktop" | "mobile";
             /** @description The number of organic results that were requested. */
             depth: number;
             /** @description The domain that the results are limited to. Missing if the search has none. */
             targetDomain?: string;
-            /**
-             * @description The format of the answer.
-             * @constant
-             */
+            /** @description The format of the answer. */
             format: "compact";
             /** @description The greatest age of the answer that was accepted. Missing if the request did not say. */
             maxAgeSeconds?: number;
@@ -271,15 +256,9 @@ export interface components {
             maxDepth?: number;
             /** @description The limits that apply to this token. Present if there are any. */
             limits?: {
-                /**
-                 * @description Whose limit it is: the organization's or this token's.
-                 * @enum {string}
-                 */
+                /** @description Whose limit it is: the organization's or this token's. */
                 scope: "organization" | "token";
-                /**
-                 * @description The UTC day or the calendar month.
-                 * @enum {string}
-                 */
+                /** @description The UTC day or the calendar month. */
                 period: "day" | "month";
                 /** @description The limit, in mils. */
                 limitMils: number;
@@ -295,10 +274,7 @@ export interface components {
         ErrorMessage: string;
         /** @description The request is not valid; see details. */
         BadRequest: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "bad_request";
             message: components["schemas"]["ErrorMessage"];
             /** @description Either `issues` or `reason`. */
@@ -310,32 +286,20 @@ export interface components {
                     /** @description What was expected. */
                     message: string;
                 }[];
-                /**
-                 * @description What is wrong, if it is not a field.
-                 * @enum {string}
-                 */
+                /** @description What is wrong, if it is not a field. */
                 reason?: "body_missing" | "body_not_json" | "body_not_utf8" | "body_too_large" | "body_unreadable" | "content_type_not_json" | "content_encoding_unsupported" | "charset_not_utf8" | "json_not_accepted" | "idempotency_key_reused" | "malformed_http" | "one_host_header_expected" | "too_many_headers" | "headers_too_large" | "transfer_encoding_not_chunked" | "expectation_unknown" | "request_too_slow";
             };
         };
         /** @description No configured provider can run this query as requested. */
         QueryRejected: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "query_rejected";
             message: components["schemas"]["ErrorMessage"];
             /** @description Which field to change, and why. */
             details: {
-                /**
-                 * @description `unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it. `location_unknown`: no provider lists the city or region, or it is not known. `location_ambiguous`: there are several of that name.
-                 * @enum {string}
-                 */
+                /** @description `unsupported`: no configured provider supports the field. `refused_by_provider`: a provider rejected it. `location_unknown`: no provider lists the city or region, or it is not known. `location_ambiguous`: there are several of that name. */
                 reason: "unsupported" | "refused_by_provider" | "location_unknown" | "location_ambiguous";
-                /**
-                 * @description The field to change.
-                 * @enum {string}
-                 */
+                /** @description The field to change. */
                 field: "keyword" | "location" | "language" | "device";
                 /** @description Locations to choose from, each of which can be sent as `location`: those of the same name, or similar ones. Present with `location_unknown`, where it may be empty, and `location_ambiguous`. */
                 candidates?: string[];
@@ -343,47 +307,29 @@ export interface components {
         };
         /** @description A valid token is required in the header `Authorization: Bearer smk_…`. Tokens may expire or be revoked. */
         Unauthenticated: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "unauthenticated";
             message: components["schemas"]["ErrorMessage"];
             /** @description Empty for a token that is missing, malformed, unknown, expired or revoked. */
             details: {
-                /**
-                 * @description Present if the token is valid, but lacks the scope that the operation needs.
-                 * @constant
-                 */
+                /** @description Present if the token is valid, but lacks the scope that the operation needs. */
                 reason?: "scope";
-                /**
-                 * @description The scope that is missing; with `reason`.
-                 * @enum {string}
-                 */
+                /** @description The scope that is missing; with `reason`. */
                 scope?: "search" | "usage" | "billing";
             };
         };
         /** @description The organization's plan does not include this operation. */
         PlanRequired: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "plan_required";
             message: components["schemas"]["ErrorMessage"];
             /** @description The plan, and what would help. */
             details: {
                 /** @description The organization's plan. */
                 plan: string;
-                /**
-                 * @description What the organization can do: `contact_operator` if it is suspended, otherwise `upgrade`.
-                 * @enum {string}
-                 */
+                /** @description What the organization can do: `contact_operator` if it is suspended, otherwise `upgrade`. */
                 action: "upgrade" | "contact_operator";
-                /**
-                 * @description `suspended`: the operator has suspended the organization. `max_depth`: the plan has no searches of this depth. Missing if the plan has no searches at all.
-                 * @enum {string}
-                 */
+                /** @description `suspended`: the operator has suspended the organization. `max_depth`: the plan has no searches of this depth. Missing if the plan has no searches at all. */
                 reason?: "suspended" | "max_depth";
                 /** @description The largest depth that the plan includes; with `max_depth`. */
                 maxDepth?: number;
@@ -391,10 +337,7 @@ export interface components {
         };
         /** @description The organization's credit, or a spending limit of the organization or the token, does not cover this search. */
         OutOfCredits: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "out_of_credits";
             message: components["schemas"]["ErrorMessage"];
             /** @description The price and the available credit, or what is left of the limit. If `heldMils` is not 0, some of it may be released soon. */
@@ -405,22 +348,13 @@ export interface components {
                 availableMils: number;
                 /** @description The amount in mils that searches in flight hold. It is released if they fail. */
                 heldMils: number;
-                /**
-                 * @description What the organization can do: `topup`. If a limit was reached, `raise_limit`, or wait until it renews.
-                 * @enum {string}
-                 */
+                /** @description What the organization can do: `topup`. If a limit was reached, `raise_limit`, or wait until it renews. */
                 action: "topup" | "raise_limit";
                 /** @description Where to top up: a URL, or a path on this host. */
                 topupUrl: string;
-                /**
-                 * @description Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token.
-                 * @enum {string}
-                 */
+                /** @description Present with `period` and `renewsAt` if a limit was reached: of the organization, or of the token. */
                 reason?: "daily_limit" | "monthly_limit" | "token_limit";
-                /**
-                 * @description The UTC day or the calendar month.
-                 * @enum {string}
-                 */
+                /** @description The UTC day or the calendar month. */
                 period?: "day" | "month";
                 /** @description The limit, in mils. Absent if less counts against it by now. */
                 limitMils?: number;
@@ -430,18 +364,12 @@ export interface components {
         };
         /** @description Too many requests. Retry after the given time. */
         RateLimited: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "rate_limited";
             message: components["schemas"]["ErrorMessage"];
             /** @description Which limit was reached, and when to retry. */
             details: {
-                /**
-                 * @description `window`: the rate window is full. `concurrency`: too many searches in flight. `unpaid_calls`: in the last hour too many provider calls were left unpaid by searches that were disconnected, cancelled or whose answers were not taken. `unread`: too many bytes of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool.
-                 * @enum {string}
-                 */
+                /** @description `window`: the rate window is full. `concurrency`: too many searches in flight. `unpaid_calls`: in the last hour too many provider calls were left unpaid by searches that were disconnected, cancelled or whose answers were not taken. `unread`: too many bytes of earlier answers are not read yet. `refused`: too many requests were refused, replayed or called no tool. */
                 reason: "window" | "concurrency" | "unpaid_calls" | "unread" | "refused";
                 /** @description When to retry, in milliseconds. */
                 retryAfterMs: number;
@@ -453,10 +381,7 @@ export interface components {
         };
         /** @description Internal error. Nothing was charged. */
         InternalError: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "internal_error";
             message: components["schemas"]["ErrorMessage"];
             /** @description No details. */
@@ -464,10 +389,7 @@ export interface components {
         };
         /** @description This engine is not implemented. */
         NotImplemented: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "not_implemented";
             message: components["schemas"]["ErrorMessage"];
             /** @description The requested engine and the supported ones. */
@@ -480,35 +402,23 @@ export interface components {
         };
         /** @description The search provider failed. Nothing was charged. */
         EngineError: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "engine_error";
             message: components["schemas"]["ErrorMessage"];
             /** @description How the last provider failed. */
             details: {
-                /**
-                 * @description `provider_unavailable`: down or overloaded. `provider_refused`: it rejected the operator's account or the request. `unreadable_answer`: its answer could not be parsed.
-                 * @enum {string}
-                 */
+                /** @description `provider_unavailable`: down or overloaded. `provider_refused`: it rejected the operator's account or the request. `unreadable_answer`: its answer could not be parsed. */
                 reason: "provider_unavailable" | "provider_refused" | "unreadable_answer";
             };
         };
         /** @description The service cannot take this request right now. Retry after the given time. */
         Unavailable: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "unavailable";
             message: components["schemas"]["ErrorMessage"];
             /** @description Why, and when to retry. */
             details: {
-                /**
-                 * @description `no_workers`: no worker is running. `queue_too_long`: too many searches wait. `shutting_down`: this process is stopping. `token_lookups_full`: too many unknown tokens wait to be checked. With these four nothing was charged. `redis_unreachable` and `postgres_unreachable`: the API cannot reach its Redis or its Postgres. `balance_unreadable`: the balance cannot be read. With these three the search may be charged: without an Idempotency-Key a repeat may pay twice.
-                 * @enum {string}
-                 */
+                /** @description `no_workers`: no worker is running. `queue_too_long`: too many searches wait. `shutting_down`: this process is stopping. `token_lookups_full`: too many unknown tokens wait to be checked. With these four nothing was charged. `redis_unreachable` and `postgres_unreachable`: the API cannot reach its Redis or its Postgres. `balance_unreadable`: the balance cannot be read. With these three the search may be charged: without an Idempotency-Key a repeat may pay twice. */
                 reason: "redis_unreachable" | "postgres_unreachable" | "token_lookups_full" | "no_workers" | "queue_too_long" | "shutting_down" | "balance_unreadable";
                 /** @description When to retry, in milliseconds. */
                 retryAfterMs: number;
@@ -516,10 +426,7 @@ export interface components {
         };
         /** @description No answer before the deadline. Nothing was charged, unless an Idempotency-Key was sent: then the answer may be kept under it. */
         EngineTimeout: {
-            /**
-             * @description The error code, for programs.
-             * @constant
-             */
+            /** @description The error code, for programs. */
             code: "engine_timeout";
             message: components["schemas"]["ErrorMessage"];
             /** @description The deadline of the search. */
