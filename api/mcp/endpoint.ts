@@ -34,9 +34,7 @@ export interface McpParts extends ToolParts {
 export function handleMcp(parts: McpParts) {
   const foreignReason = openHostCheck(parts.config);
   const cancellation = new Cancellation();
-  const handler = createMcpHandler(({ authInfo }) => createToolServer(parts, mcpRequestIn(authInfo?.extra)), {
-    onerror: (error) => parts.log.debug({ err: error }, "MCP message rejected"),
-  });
+  const onerror = (error: Error) => parts.log.debug({ err: error }, "MCP message rejected");
 
   return async (request: HttpRequest, response: HttpResponse) => {
     const scope = requestScopeOf(response);
@@ -57,19 +55,13 @@ export function handleMcp(parts: McpParts) {
     if (method === "subscriptions/listen") return rejectListening(request, response, message);
     const mcpRequest = new McpRequest({ request, response, scope, caller });
     cancellation.observe(mcpRequest, method, message);
-    // The SDK wants a token here; the tools do not need it, so it stays out.
-    const authInfo = { token: "", clientId: caller.organizationId, scopes: [], extra: { mcpRequest } };
     const webRequest = toWebRequest(request);
+    const createServer = () => createToolServer(parts, mcpRequest);
     const answer = (await isAnsweredInJson(webRequest, message))
-      ? await answerInJson(createToolServer(parts, mcpRequest), webRequest, message, mcpRequest.disconnected)
-      : await handler.fetch(webRequest, { authInfo, parsedBody: message });
+      ? await answerInJson(createServer(), webRequest, message, mcpRequest.disconnected)
+      : await createMcpHandler(createServer, { onerror }).fetch(webRequest, { parsedBody: message });
     await writeAnswer(answer, mcpRequest, parts.unsent);
   };
-}
-
-function mcpRequestIn(extra: Record<string, unknown> | undefined): McpRequest {
-  if (extra?.mcpRequest instanceof McpRequest) return extra.mcpRequest;
-  throw new Error("an MCP message without its request");
 }
 
 /** What the SDK needs of a request: the protocol's headers. It gets no signal, see {@link createToolServer}. */
