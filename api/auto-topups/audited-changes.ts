@@ -8,21 +8,15 @@ import { askToDelete } from "./stripe-deletions.ts";
  * the ids of cards and never their last digits.
  */
 
-/**
- * Sets the terms and switches automatic top-ups on. It also ends a pause.
- * @param wasOn whether the payer changes terms of automatic top-ups that are on. Then it does not switch them on again.
- * @returns `on`, or why nothing was changed.
- */
+/** Sets the terms and switches automatic top-ups on. It also ends a pause. @returns `on`, or why nothing was changed. */
 export async function switchOn(
   transaction: Querying,
   changer: Changer,
   terms: AutoTopupTerms,
-  { wasOn }: { wasOn: boolean },
-): Promise<"on" | "no_card" | "off_meanwhile"> {
+): Promise<"on" | "no_card"> {
   const { organizationId } = changer;
   const known = await lockAutoTopup(transaction, organizationId);
   if (!known?.card) return "no_card";
-  if (wasOn && !known.isOn) return "off_meanwhile";
   const { thresholdMils, amountMils, ceilingMils } = terms;
   const columns = "is_on = true, threshold_mils = $2, amount_mils = $3, ceiling_mils = $4";
   await change(transaction, organizationId, columns, thresholdMils, amountMils, ceilingMils);

@@ -150,14 +150,13 @@ export async function handleTermsForm(parts: PaymentParts & { topups: Topups }, 
     const view = await writePayments(parts, asked, { values: form, problems });
     return parts.account.send(asked, 400, view);
   }
-  // A page from before the payer switched it off must not allow charges again.
-  const wasOn = form.has("was_on");
-  const shown = form.get("was_terms");
+  const shown = form.get("was");
   const outcome = await changeAccount(parts.database, asked, async (transaction, changer) => {
-    const { terms: stored } = (await readAutoTopup(transaction, caller.organizationId)) ?? {};
-    // Nor may a page from before they were changed set those that it showed. A second click sends what is stored.
-    if (shown !== null && ![shown, textOf(terms)].includes(textOf(stored))) return "changed_meanwhile";
-    return switchOn(transaction, changer, terms, { wasOn });
+    const stored = stateOf(await readAutoTopup(transaction, caller.organizationId));
+    // A page from before it was switched off must not allow charges again, and one from before its terms were changed must not set
+    // those that it showed. A second click sends what is stored.
+    if (shown !== null && ![shown, stateOf({ isOn: true, terms })].includes(stored)) return "changed_meanwhile";
+    return switchOn(transaction, changer, terms);
   });
   leadBack(asked, outcome);
 }
@@ -181,8 +180,9 @@ function readTerms(
   return { terms: isValid ? { thresholdMils, amountMils, ceilingMils } : undefined, problems };
 }
 
-const textOf = (terms: AutoTopupTerms | undefined) =>
-  terms ? [terms.thresholdMils, terms.amountMils, terms.ceilingMils].join() : "";
+/** What the form changes, as text. */
+const stateOf = ({ isOn = false, terms }: Partial<Pick<AutoTopup, "isOn" | "terms">> = {}) =>
+  [isOn, terms?.thresholdMils, terms?.amountMils, terms?.ceilingMils].join();
 
 /** POST /billing/auto-topup/off */
 export async function handleOffForm({ database }: PaymentParts, asked: FormRequest): Promise<void> {
@@ -285,7 +285,7 @@ function termsForm({ organizationId, autoTopup, offeredMils, sent }: Shown): Htm
   const field = (name: string, label: string, mils: number | undefined) =>
     dollarsField(sent, { name, label, hint: "In dollars.", mils, isRequired: true });
   return html`<form class="form" method="post" action="/billing/auto-topup">
-${organizationField(organizationId)}${autoTopup?.isOn === true && html`<input type="hidden" name="was_on" value="1">`}<input type="hidden" name="was_terms" value="${sent.values.get("was_terms") ?? textOf(terms)}">
+${organizationField(organizationId)}<input type="hidden" name="was" value="${sent.values.get("was") ?? stateOf(autoTopup)}">
 <div class="fields">${field("threshold", "When the balance falls below", terms?.thresholdMils)}
 ${selectField(sent, { name: "mils", label: "Add", hint: "Each time.", options, value })}
 ${field("ceiling", "Monthly limit (UTC)", terms?.ceilingMils)}</div>
@@ -308,8 +308,7 @@ const done = {
   card_removed: "Card removed, and automatic top-up is off.",
   card_cancelled: "No card was saved.",
   no_card: "Save a card first. Nothing was changed.",
-  off_meanwhile: "Automatic top-up was switched off in the meantime. Nothing was changed.",
-  changed_meanwhile: "Automatic top-up was changed on another page in the meantime. Nothing was changed.",
+  changed_meanwhile: "Automatic top-up was changed or switched off in the meantime. Nothing was changed.",
 };
 const messages = new Map<unknown, string>(Object.entries(done));
 

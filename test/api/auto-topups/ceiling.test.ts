@@ -29,7 +29,7 @@ async function payer(terms = usual) {
       { actor, organizationId, requestId: "req" },
       { customerId, card, enteredAt: new Date() },
     );
-    await switchOn(transaction, { actor, organizationId }, terms, { wasOn: false });
+    await switchOn(transaction, { actor, organizationId }, terms);
   });
   return { organizationId, customerId, card };
 }
@@ -120,7 +120,7 @@ test("an open payment that is due goes to one of many processes", async () => {
 
 const choose = (organizationId: string, terms: Partial<typeof usual>) =>
   inTransaction(service.database, (transaction) =>
-    switchOn(transaction, { actor, organizationId }, { ...usual, ...terms }, { wasOn: true }),
+    switchOn(transaction, { actor, organizationId }, { ...usual, ...terms }),
   );
 
 test.each([
