@@ -28,7 +28,7 @@ import { openRefusedSearches } from "./search/refused-searches.ts";
 import { openReplyInbox, type ReplyInbox } from "./search/reply-inbox.ts";
 import { Search } from "./search/search.ts";
 import { openShedding, type Shedding } from "./search/shedding.ts";
-import { UnsentAnswers, withUnreadLimit } from "./search/unsent-answers.ts";
+import { UnsentAnswers } from "./search/unsent-answers.ts";
 import { handleStripeWebhook } from "./topups/stripe-webhook.ts";
 import { openAutoTopups } from "./topups/auto-topups.ts";
 import { openTopups } from "./topups/topups.ts";
@@ -102,10 +102,10 @@ async function openParts(
   const admission = new AdmissionControl({ ...context, shedding, paidAnswers, topupUrl });
   const replyInbox = openReplyInbox(context);
   const unsent = new UnsentAnswers(metrics);
-  const run = new Search({ admission, queue, replyInbox, refunds, log });
+  const search = new Search({ admission, queue, replyInbox, refunds, log });
   const delivery = new Delivery({ confirmations, metrics });
   // What REST, MCP and the playground need to run a search and send its answer.
-  const searching = { search: withUnreadLimit(run, unsent), delivery, unsent, searchTimeoutMs };
+  const searching = { search, delivery, unsent, searchTimeoutMs };
   shutdown.register("refunds and deliveries", () => refunds.idle());
 
   const stripeWebhook = topups && autoTopups && handleStripeWebhook(context, topups, autoTopups);

@@ -2,7 +2,6 @@ import type { ServerResponse } from "node:http";
 import type { Metrics } from "../../shared/metrics.ts";
 import type { Caller } from "../../shared/organizations/organizations.ts";
 import { RateLimited } from "../errors.ts";
-import type { Search } from "./search.ts";
 
 /** An organization gets no more answers while it leaves this many bytes of earlier ones unread in this process. */
 export const unsentBytesMax = 32 * 1024 * 1024;
@@ -40,17 +39,4 @@ export class UnsentAnswers {
     else this.#bytes.delete(organizationId);
     this.#gauge.inc(change);
   }
-}
-
-/** Refuses searches of organizations that leave their answers unread, before they are admitted. */
-export function withUnreadLimit(search: Pick<Search, "run">, unsent: UnsentAnswers): Pick<Search, "run"> {
-  return {
-    run: async (request) => {
-      unsent.check(request.caller);
-      const answer = await search.run(request);
-      // Replays do not count as searches in flight, so many of them may have been read at the same time.
-      if (answer.replayed) unsent.check(request.caller);
-      return answer;
-    },
-  };
 }

@@ -33,16 +33,19 @@ export interface AnsweredSearch {
   answer: DeliverableAnswer;
 }
 
-/** Runs the search of a request until its answer, which its log line shows. @throws like {@link Search.run}. */
+/** Runs the search of a request until its answer, which its log line shows. @throws like {@link Search.run}, {@link UnsentAnswers.check}. */
 export async function runSearch(
-  { search, searchTimeoutMs: timeoutMs }: SearchParts,
+  { search, unsent, searchTimeoutMs: timeoutMs }: SearchParts,
   scope: RequestScope,
   asked: AskedSearch,
 ): Promise<AnsweredSearch> {
   const { requestId, deadlineStartsAtMs } = scope;
   const spans = scope.beginSpans();
   const searchRequest = newSearchRequest({ ...asked, requestId, deadlineStartsAtMs, timeoutMs, spans });
+  unsent.check(asked.caller);
   const answer = await search.run(searchRequest);
+  // Replays do not count as searches in flight, so many of them may have been read at the same time.
+  if (answer.replayed) unsent.check(asked.caller);
   const { replayed, chargedMils, trace } = answer;
   const outcome = replayed ? "replayed" : "answered";
   Object.assign(scope.logFields, { outcome, ...(replayed && { answerOf: answer.requestId }), chargedMils, ...trace });

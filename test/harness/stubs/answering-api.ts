@@ -8,7 +8,7 @@ import { createHttpServer } from "../../../api/http/server.ts";
 import { openIdentify } from "../../../api/identify.ts";
 import { handleMcp } from "../../../api/mcp/endpoint.ts";
 import { Delivery } from "../../../api/search/delivery.ts";
-import { UnsentAnswers, withUnreadLimit } from "../../../api/search/unsent-answers.ts";
+import { UnsentAnswers } from "../../../api/search/unsent-answers.ts";
 import { handleSearch } from "../../../api/v1/search.ts";
 import { handleUsage } from "../../../api/read-usage.ts";
 import { readConfig } from "../../../shared/config.ts";
@@ -108,7 +108,7 @@ function partsOf(
       callerWith({ organizationId, ...(given.scopes && { scopes: given.scopes }) }, given.plan),
     ),
     unsent,
-    search: withUnreadLimit({ run }, unsent),
+    search: { run },
     delivery: new Delivery({ confirmations, metrics, ...timeLimit }),
     readUsage: async () => ({ creditBalanceMils: 0, window, creditState: undefined }),
     searchTimeoutMs: 30_000,
