@@ -197,8 +197,8 @@ const settings = z.object({
   DATABASE_URL: postgresUrl(),
   /** What is between the processes and Postgres: nothing that changes the session, or a pooler of transactions. */
   DATABASE_POOLER: z.enum(["none", "transaction"], "expected none or transaction").default("none"),
-  /** The same database as its owner, for migrations alone. Absent if the processes log in as the owner too. */
-  MIGRATION_DATABASE_URL: postgresUrl().optional(),
+  /** The same database as its owner, for migrations alone: only these read its files. Absent if the processes log in as the owner too. */
+  MIGRATION_DATABASE_URL: url("postgres:", "postgresql:").optional(),
   /** The Redis with holds, rate windows and the queue, or the Sentinels that know it. Redis 7 or newer, or Valkey. */
   REDIS_URL: trimmed((text) => readRedisAddress(text) !== undefined, expectedRedisUrl),
   /** The login at the Sentinels that REDIS_URL names, which is not that at Redis. */
@@ -342,7 +342,7 @@ export function readMigrationConfig(environment: NodeJS.ProcessEnv = process.env
   ownerUrl: string;
   processUrl: string;
 } {
-  const needed = settings.pick({ DATABASE_URL: true, MIGRATION_DATABASE_URL: true });
+  const needed = settings.pick({ DATABASE_URL: true }).extend({ MIGRATION_DATABASE_URL: postgresUrl().optional() });
   const { DATABASE_URL: processUrl, MIGRATION_DATABASE_URL } = readSettings(needed, needed, environment);
   return { ownerUrl: MIGRATION_DATABASE_URL ?? processUrl, processUrl };
 }

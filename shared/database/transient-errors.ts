@@ -61,8 +61,8 @@ export function sqlStateOf(error: unknown): string | undefined {
 export function explainPostgres(error: unknown, url: string, setting?: string): OutOfReach | undefined {
   if (!(error instanceof Error)) return undefined;
   const state = sqlStateOf(error);
-  if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "it refuses the login", setting);
-  if (isReadOnly(error)) return postgresOutOfReach(url, "it takes no writes, as a standby does", setting);
+  if (state !== undefined && refusedLogin.test(state)) return postgresOutOfReach(url, "refuses the login", setting);
+  if (isReadOnly(error)) return postgresOutOfReach(url, "takes no writes, as a standby does", setting);
   if (state === undefined ? !isTransient(error) : !goneState.test(state)) return undefined;
-  return postgresOutOfReach(url, reasonOf(error), setting);
+  return postgresOutOfReach(url, `is unreachable: ${reasonOf(error)}`, setting);
 }

@@ -116,7 +116,7 @@ test("a Postgres that refuses the login is out of reach, and the message does no
   const { exitCode, stderr } = await wrong.try("plan", "list");
   expect({ exitCode, stderr }).toEqual({
     exitCode: 3,
-    stderr: `Postgres at ${url.hostname}:${url.port} is unreachable: it refuses the login. Check DATABASE_URL, and that the server runs and is reachable.\n`,
+    stderr: `Postgres at ${url.hostname}:${url.port} refuses the login. Check DATABASE_URL, and that the server runs and is reachable.\n`,
   });
 });
 

@@ -251,6 +251,12 @@ test("a migration needs no setting but DATABASE_URL", () => {
   expect(() => readMigrationConfig({})).toThrow(`DATABASE_URL: ${aPostgres}`);
 });
 
+test("only a migration needs the files that the address of the owner names", () => {
+  const owner = { ...required, MIGRATION_DATABASE_URL: "postgres://owner@localhost/serpmill?sslkey=/canary" };
+  expect(() => readMigrationConfig(owner)).toThrow(`MIGRATION_DATABASE_URL: ${someFiles}`);
+  expect(readConfig(owner).MIGRATION_DATABASE_URL).toBe(owner.MIGRATION_DATABASE_URL);
+});
+
 test("the engine's settings need neither Postgres nor Redis, and other settings are not checked", () => {
   const { DATABASE_URL: _, REDIS_URL: __, ...rest } = readConfig({ ...required, SERPER_API_KEY: "key" });
   const engine = readEngineConfig({ SERP_PROVIDERS: "sandbox", SERPER_API_KEY: "key", API_PORT: "x" });
