@@ -1,12 +1,12 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { compileCache } from "./test/harness/processes/compile-cache.ts";
+import { codeLoading } from "./test/harness/processes/code-loading.ts";
 import { ClosingLines } from "./test/harness/reporter.ts";
 import { testFilesByProject } from "./test/projects.ts";
 
 // Each of the vitest workers loads the same code.
-Object.assign(process.env, compileCache);
+process.env.NODE_COMPILE_CACHE = codeLoading.NODE_COMPILE_CACHE;
 
 const files = testFilesByProject();
 const globalSetup = ["test/harness/servers/servers.ts"]; // A Postgres.

@@ -3,7 +3,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { compileCache } from "../harness/processes/compile-cache.ts";
+import { codeLoading } from "../harness/processes/code-loading.ts";
 
 /**
  * `node test/agents/main.ts AGENT URL TOKEN KEYWORD…` sends one agent to an MCP endpoint. The agent lists the tools, searches for
@@ -38,7 +38,7 @@ const agents: Record<string, () => Promise<unknown>> = {
   "mcp-remote": () => {
     const program = "node_modules/mcp-remote/dist/proxy.js";
     const args = [program, url, "--transport", "http-only", "--header", "Authorization:${AUTHORIZATION}"];
-    const env = { ...compileCache, AUTHORIZATION: headers.authorization };
+    const env = { ...codeLoading, AUTHORIZATION: headers.authorization };
     return runSdk(new StdioClientTransport({ command: process.execPath, args, env, stderr: "inherit" }));
   },
   /** The client of the AI SDK, which hands the tools to a model. */

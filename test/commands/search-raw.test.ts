@@ -5,7 +5,7 @@ import { decideSettlements } from "../../shared/credits/ledger.ts";
 import { readRawAnswers } from "../../worker/raw-answers/raw-answers.ts";
 import { seesWorkers } from "../harness/assertions/metrics.ts";
 import { requestIdAt } from "../harness/fixtures/request-ids.ts";
-import { compileCache } from "../harness/processes/compile-cache.ts";
+import { codeLoading } from "../harness/processes/code-loading.ts";
 import { Operator } from "../harness/processes/operator.ts";
 import { Service } from "../harness/processes/service.ts";
 import {
@@ -123,7 +123,7 @@ test("a reader that has enough of a body ends the command without an error", asy
   const requestId = await keptSearch({ keyword: "head" });
   const pipe = '"$0" commands/main.ts search raw "$1" --body | head -c 3';
   const env = {
-    ...compileCache,
+    ...codeLoading,
     PATH: "/usr/bin:/bin",
     DATABASE_URL: service.processDatabaseUrl,
     REDIS_URL: service.redisServer.url,

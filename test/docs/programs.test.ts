@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { SearchAnswer } from "../../clients/typescript/src/serpmill.ts";
 import { packTypescript } from "../harness/clients/packed-typescript.ts";
 import { pythonPath, withoutPython } from "../harness/clients/python.ts";
-import { compileCache } from "../harness/processes/compile-cache.ts";
+import { codeLoading } from "../harness/processes/code-loading.ts";
 import { usualService } from "../harness/processes/usual-stack.ts";
 import { startOpenAiStub } from "../harness/stubs/openai-stub.ts";
 import { pages } from "./markdown.ts";
@@ -52,7 +52,8 @@ function run({ language, text }: Program, token: string) {
       ? [process.execPath, "--import", fakeModel, "--input-type=module-typescript", "--eval", text]
       : [pythonPath, "-B", "-c", text];
   const env = {
-    ...compileCache,
+    ...codeLoading,
+    NODE_PRESERVE_SYMLINKS: "0", // The libraries are behind links.
     SERPMILL_TOKEN: token,
     SERPMILL_URL: service.apis[0]?.url,
     PYTHONPATH: join(checkout, "clients/python/src"),

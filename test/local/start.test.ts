@@ -10,7 +10,7 @@ import { migrate } from "../../shared/database/migrate.ts";
 import { startGuardedProcess } from "../../local/guarded-process.ts";
 import { startPostgres } from "../../local/postgres.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
-import { compileCache } from "../harness/processes/compile-cache.ts";
+import { codeLoading } from "../harness/processes/code-loading.ts";
 import { GuardedFolder } from "../harness/processes/guarded-folder.ts";
 import { run } from "../harness/processes/run.ts";
 import { asOwner } from "../harness/servers/as-owner.ts";
@@ -40,7 +40,7 @@ async function start(folder: string, settings: Record<string, string> = {}) {
     process.execPath,
     [program, "--folder", join(guarded.path, folder)],
     {
-      env: { PATH: process.env.PATH, ...compileCache, ...ports, ...given },
+      env: { PATH: process.env.PATH, ...codeLoading, ...ports, ...given },
       stdio: ["ignore", "pipe", "pipe"],
       stopSignal: "SIGINT",
     },

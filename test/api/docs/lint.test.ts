@@ -7,7 +7,7 @@ import spectralCore from "@stoplight/spectral-core";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { openApiDocument } from "../../../api/docs/openapi-document.ts";
-import { compileCache } from "../../harness/processes/compile-cache.ts";
+import { codeLoading } from "../../harness/processes/code-loading.ts";
 import { GuardedFolder } from "../../harness/processes/guarded-folder.ts";
 import { exceptions, ruleset } from "./spectral-ruleset.ts";
 
@@ -23,7 +23,7 @@ afterAll(() => guarded.remove());
 /** Runs Redocly's command without telemetry and without its check for updates. */
 async function redocly(...args: string[]): Promise<unknown> {
   const program = fileURLToPath(new URL("../../../node_modules/@redocly/cli/bin/cli.js", import.meta.url));
-  const env = { ...compileCache, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
+  const env = { ...codeLoading, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
   const command = [program, ...args, "--format=json"];
   const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: folder, env });
   return JSON.parse(stdout);

@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import Perplexity from "@perplexity-ai/perplexity_ai";
 import { tavily } from "@tavily/core";
-import { compileCache } from "../../harness/processes/compile-cache.ts";
+import { codeLoading } from "../../harness/processes/code-loading.ts";
 
 /** Clients of doors that others wrote: from npm, changed in nothing but the address, or by the request in their source. */
 
@@ -87,7 +87,7 @@ async function callMcpSearxng(address: string, q: string): Promise<string> {
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: ["node_modules/mcp-searxng/dist/cli.js"],
-    env: { ...compileCache, SEARXNG_URL: address },
+    env: { ...codeLoading, SEARXNG_URL: address },
     stderr: "ignore",
   });
   const agent = new Client({ name: "agent", version: "1" });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type GuardedProcess, startGuardedProcess } from "../../../local/guarded-process.ts";
-import { compileCache } from "../../harness/processes/compile-cache.ts";
+import { codeLoading } from "../../harness/processes/code-loading.ts";
 
 const replySchema = z.union([z.object({ error: z.string() }), z.object({ value: z.unknown() })]);
 
@@ -16,7 +16,7 @@ export class AskedProcess {
   /** Starts a program that calls `serve()`. @param environment its complete environment. */
   static async start(program: URL, environment: Record<string, string> = {}): Promise<AskedProcess> {
     const guarded = await startGuardedProcess(process.execPath, [fileURLToPath(program)], {
-      env: { ...compileCache, ...environment },
+      env: { ...codeLoading, ...environment },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
     return new AskedProcess(guarded);

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { z } from "zod";
 import type { Terminal } from "../../../commands/run-command.ts";
 import { type CommandResult, readLine, runAdminHere } from "../clients/admin.ts";
-import { compileCache } from "./compile-cache.ts";
+import { codeLoading } from "./code-loading.ts";
 import { run } from "./run.ts";
 import type { Service } from "./service.ts";
 
@@ -49,7 +49,7 @@ export class Operator {
     preload.searchParams.set("before", sent);
     const child = spawn(process.execPath, ["--import", preload.href, "commands/main.ts", ...args], {
       cwd: root,
-      env: { ...compileCache, ...this.#environment },
+      env: { ...codeLoading, ...this.#environment },
       stdio: "ignore",
     });
     await once(child, "exit");

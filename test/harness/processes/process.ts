@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { startGuard } from "../../../local/guarded-process.ts";
-import { compileCache } from "./compile-cache.ts";
+import { codeLoading } from "./code-loading.ts";
 
 const lineTimeoutMs = 120_000; // A start takes one second on an idle machine, and much longer on a busy one.
 const stopTimeoutMs = 60_000;
@@ -38,7 +38,7 @@ export class RunningProcess {
     const path = join(options.checkout ?? fileURLToPath(new URL("../../../", import.meta.url)), entry);
     const channel = options.ipc ? (["ipc"] as const) : [];
     this.child = spawn(process.execPath, [path], {
-      env: { ...compileCache, ...environment },
+      env: { ...codeLoading, ...environment },
       stdio: ["ignore", "pipe", "pipe", ...channel],
     });
     const { pid, stdout, stderr } = this.child;
