@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { LocalServer } from "../../../local/local-server.ts";
+import { Shutdown } from "../../../shared/concurrency/shutdown.ts";
+import { refuseUnconfined } from "../../../shared/database/pool.ts";
+import { openLog } from "../../../shared/log.ts";
 import { seesWorkers } from "../../harness/assertions/metrics.ts";
-import { run } from "../../harness/processes/run.ts";
 import { Operator } from "../../harness/processes/operator.ts";
 import { RunningProcess } from "../../harness/processes/process.ts";
 import { Service } from "../../harness/processes/service.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
+import { openPatiently } from "../../harness/servers/open-database.ts";
 import { withoutPgbouncer, startPgbouncer } from "../../harness/servers/pgbouncer.ts";
 
 /** The whole service behind a PgBouncer that gives each transaction any of three sessions. */
 
+const log = openLog({ name: "test", level: "silent" });
 const ignored =
   "ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,extra_float_digits";
 
@@ -27,14 +31,11 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     await pooler.stop();
   });
 
-  const environment = (settings: Record<string, string>) => {
-    return { ...service.environment, DATABASE_URL: pooler.url, ...settings };
-  };
-  const refusalOf = async (settings: Record<string, string>) => {
-    const { exitCode, stdout } = await run("worker/main.ts", [], environment(settings));
-    // Other lines may follow it, if Postgres could not be reached at first.
-    const fatal = stdout.split("\n").find((line) => line.includes('"level":60'));
-    return { exitCode, ...JSON.parse(fatal ?? "{}") };
+  /** Asks for its first session as a process that starts does. */
+  const useFirst = (url: string, isPooled: boolean) => {
+    const shutdown = new Shutdown();
+    onTestFinished(() => shutdown.run(log));
+    return refuseUnconfined(openPatiently({ url, isPooled, sizeMax: 1, log, shutdown }));
   };
 
   test("searches at the same time are answered and charged, repeats are replayed, and the ledger is whole", async () => {
@@ -63,8 +64,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     async (_, settings) => {
       const found = await startPgbouncer(service.processDatabaseUrl, settings);
       onTestFinished(found.stop);
-      const msg = expect.stringMatching(/set DATABASE_POOLER=transaction/);
-      expect(await refusalOf({ DATABASE_URL: found.url })).toMatchObject({ exitCode: 1, level: 60, msg });
+      await expect(useFirst(found.url, false)).rejects.toThrow("set DATABASE_POOLER=transaction");
     },
   );
 
@@ -73,7 +73,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
     onTestFinished(ignoring.stop);
     process.kill(ignoring.pid, "SIGSTOP");
     onTestFinished(() => void process.kill(ignoring.pid, "SIGCONT"));
-    const worker = new RunningProcess("worker/main.ts", environment({ DATABASE_URL: ignoring.url }));
+    const worker = new RunningProcess("worker/main.ts", { ...service.environment, DATABASE_URL: ignoring.url });
     onTestFinished(() => worker.destroy());
     await worker.line("started");
     process.kill(ignoring.pid, "SIGCONT");
@@ -85,9 +85,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
   test("a login that could do more, or has no time-outs, is refused with what is wrong", async () => {
     const owners = await startPgbouncer(service.databaseUrl);
     onTestFinished(owners.stop);
-    const refusal = await refusalOf({ ...pooled, DATABASE_URL: owners.url });
-    expect(refusal).toMatchObject({ exitCode: 1, level: 60 });
-    expect(refusal.msg).toMatch(
+    await expect(useFirst(owners.url, true)).rejects.toThrow(
       /more than the processes need, .*its lock_timeout is not 1 to 2000 ms, its statement_timeout is not 1 to 5000 ms/,
     );
   });
@@ -103,8 +101,7 @@ describe.skipIf(withoutPgbouncer !== "")(`behind PgBouncer in transaction mode${
       await other.stop();
       await asOwner(service.databaseUrl, "drop role powerless");
     });
-    const { msg } = await refusalOf({ ...pooled, DATABASE_URL: other.url });
-    expect(msg).toMatch(
+    await expect(useFirst(other.url, true)).rejects.toThrow(
       /but it does not inherit the rights of serpmill, its idle_in_transaction_session_timeout is not 1 to 10000 ms, its lock_timeout is not 1 to 2000 ms, its default_transaction_isolation is not read committed \(/,
     );
   });
