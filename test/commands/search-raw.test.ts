@@ -107,7 +107,7 @@ test("--body prints only the bodies, each on lines of its own, and fails if ther
     response.end(JSON.stringify({ organic, page: body["page"] }));
   };
   const requestId = await keptSearch({ keyword: "bodies" });
-  const { exitCode, stdout, stderr } = await operator.tryAsProcess("search", "raw", requestId, "--body");
+  const { exitCode, stdout, stderr } = await operator.try("search", "raw", requestId, "--body");
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
   expect(stdout).toMatch(/^\{"organic":.*"page":1\}\n$/);
 

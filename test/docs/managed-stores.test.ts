@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, inject, test } from "vitest";
 import { startRedis } from "../../local/redis.ts";
+import { runAdminHere } from "../harness/clients/admin.ts";
 import { RunningProcess } from "../harness/processes/process.ts";
-import { run } from "../harness/processes/run.ts";
 import { Service } from "../harness/processes/service.ts";
 import { sources } from "../harness/assertions/sources.ts";
 import { createAuthority, startBehindTls } from "../harness/servers/behind-tls.ts";
@@ -77,7 +77,7 @@ test("over TLS with a private authority, and a Redis that has only a password, a
 
 test("sslrootcert in the address is trusted like NODE_EXTRA_CA_CERTS, and without both Postgres is not trusted", async () => {
   const listPlans = (DATABASE_URL: string) =>
-    run("commands/main.ts", ["plan", "list"], {
+    runAdminHere(["plan", "list"], {
       DATABASE_URL,
       REDIS_URL: service.redisServer.url,
       SERP_PROVIDERS: "sandbox",

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 /** Refreshes the list and waits until the worker follows. */
 async function refresh(): Promise<void> {
-  const { exitCode } = await operator.tryAsProcess("locations", "refresh");
+  const { exitCode } = await operator.try("locations", "refresh");
   expect(exitCode).toBe(0);
   const series = 'location_list_refreshed_timestamp_seconds{provider="dataforseo"}';
   const [worker] = service.workers;

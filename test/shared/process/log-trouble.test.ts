@@ -28,11 +28,19 @@ function start(kind: string, settings: Record<string, string> = {}): RunningProc
   });
 }
 
-test("each line of a worker without Postgres is JSON", async () => {
+test("each line of a worker without Postgres is JSON, and an unhandled rejection ends it with 1, as its last line says", async () => {
   const process = start("worker", { DATABASE_URL: `postgres://${closedPort}/x` });
   await process.line("a step of maintenance failed: reconcile");
-  await process.stop();
+  const closed = once(process.child, "close");
+  process.kill("SIGHUP");
+  await closed;
+  expect(process.child.exitCode).toBe(1);
   expect(process.noEntries).toEqual([]);
+  expect(process.lines.at(-1)).toMatchObject({
+    level: 60,
+    origin: "unhandledRejection",
+    err: { message: "an injected rejection" },
+  });
 });
 
 test.each(["api", "worker"])("each line of the %s that Redis refuses its commands is JSON", async (kind) => {
@@ -69,21 +77,6 @@ test("what Node and libraries print is logged once, through a restart of Redis, 
   expect(logged("an uncaught error ends the process")).toMatchObject([
     { level: 60, err: { message: "an injected error", stack: expect.any(String) } },
   ]);
-});
-
-test("an unhandled rejection ends the process with 1, as its last line says", async () => {
-  const process = start("worker");
-  await process.line("started");
-  const closed = once(process.child, "close");
-  process.kill("SIGHUP");
-  await closed;
-  expect(process.child.exitCode).toBe(1);
-  expect(process.noEntries).toEqual([]);
-  expect(process.lines.at(-1)).toMatchObject({
-    level: 60,
-    origin: "unhandledRejection",
-    err: { message: "an injected rejection" },
-  });
 });
 
 test("a text is logged once in its pause, and the oldest of more than 1,000 texts counts as new", () => {
