@@ -257,10 +257,16 @@ export class ProviderClient {
   }
 }
 
-/** Whether a page has organic results or unreadable rows, but no result that anyone could find: it would say that nothing ranks. */
-function hasLostOrganic({ elements, unreadableRows = 0 }: Page): boolean {
+/**
+ * Whether a page has organic results or unreadable rows, or is the first one of a number of results that Google states, but has no
+ * result that anyone could find: it would say that nothing ranks. Past the last page, Google states a number too.
+ */
+function hasLostOrganic({ elements, unreadableRows = 0, totalResultsCount }: Page, pageNumber: number): boolean {
   const organic = elements.filter(({ type }) => type === "organic");
-  return organic.length + unreadableRows > 0 && organic.every(({ url, domain }) => `${url}${domain}` === "");
+  const isStated = pageNumber === 1 && totalResultsCount > 0;
+  return (
+    (isStated || organic.length + unreadableRows > 0) && organic.every(({ url, domain }) => `${url}${domain}` === "")
+  );
 }
 
 /**
@@ -282,7 +288,7 @@ function missingPages(pages: readonly Page[]): number[] {
 /** Whether a 5xx was a 503 matters to the limit of calls alone. An adapter only says which 503 is not about the load. */
 function read(asked: Asked, answer: PageAnswer): PageOutcome {
   const outcome = asked.read(answer);
-  if (!("failure" in outcome) && asked.isPage && hasLostOrganic(outcome))
+  if (!("failure" in outcome) && asked.isPage && hasLostOrganic(outcome, asked.pageNumber))
     return withCost({ failure: "unreadable" }, outcome.costMicroUsd);
   return "failure" in outcome && answer.status === serviceUnavailable ? { overloaded: true, ...outcome } : outcome;
 }

@@ -85,10 +85,13 @@ describe("the pages of an attempt", () => {
     expect(requested().filter((number) => number === 2)).toHaveLength(2);
   });
 
-  test("are unreadable where no organic result has an address or a domain, or where rows were lost and none is left", async () => {
+  test("are unreadable where no organic result has an address or a domain, or rows or stated results were lost", async () => {
     const lost = pageTitled("a").elements.map((element) => ({ ...element, url: "", domain: "" }));
     const other = lost.map((element) => ({ ...element, type: "related_searches" as const }));
-    for (const found of [page({ elements: lost }), page({ elements: other, unreadableRows: 1 })])
+    const unreadable = [{ elements: lost }, { elements: other, unreadableRows: 1 }, { totalResultsCount: 11 }].map(
+      page,
+    );
+    for (const found of unreadable)
       expect((await openClient({ read: () => ({ ...found, costMicroUsd: 5 }) }).fetch()).outcome).toEqual({
         failure: "unreadable",
         costMicroUsd: 5,
@@ -105,8 +108,9 @@ describe("the pages of an attempt", () => {
     expect(requested()).toEqual([1, 2, 3]);
   });
 
-  test("may be empty at the end, and a first one may have no organic result", async () => {
-    const read = ({ body }: PageAnswer) => (body === "2" ? pageTitled("page-2") : page({ hasMore: true }));
+  test("may be empty at the end, whatever number of results is stated, and a first one may have no organic result", async () => {
+    const read = ({ body }: PageAnswer) =>
+      body === "2" ? pageTitled("page-2") : page({ hasMore: true, totalResultsCount: body === "1" ? 0 : 12 });
     const { fetch, requested } = openClient({ read });
     expect((await fetch({ depth: 50 })).outcome).toEqual(["page-2"]);
     expect(requested()).toEqual([1, 2, 3, 4, 5]);
