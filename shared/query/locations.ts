@@ -92,7 +92,7 @@ function ambiguousRegion(within: readonly string[], last: string): string {
 function unknownCountry(parts: readonly string[]): string {
   const last = parts.at(-1) ?? "";
   const isSuggestable = truncate(last) === last && stripStateForm(foldName(last)) !== "";
-  const suggestion = isSuggestable ? didYouMean(suggestLocations(parts.slice(0, -1), last)) : "";
+  const suggestion = isSuggestable ? didYouMean(suggestLocations(parts)) : "";
   return `Unknown country "${truncate(last)}". Expected a location that ends with a country, such as "Austin, Texas, United States".${suggestion}`;
 }
 
@@ -100,10 +100,14 @@ function unknownCountry(parts: readonly string[]): string {
  * Complete locations that would be accepted. Usually the country is missing (`Munich`; `Austin, Texas`) or a comma
  * (`London UK`); a trailing postcode is ignored. Otherwise the text is compared as a misspelling.
  */
-function suggestLocations(typedParts: readonly string[], last: string): string[] {
-  const words = wordsOf(last);
+function suggestLocations(parts: readonly string[]): string[] {
+  const lastAt = Math.max(
+    0,
+    parts.findLastIndex((part) => !/^[\d\s-]+$/.test(part)),
+  );
+  const typedParts = parts.slice(0, lastAt);
+  const words = wordsOf(parts[lastAt] ?? "");
   while (words.length > 1 && /\d/.test(words.at(-1) ?? "")) words.pop();
-  if (/^[\d-]+$/.test(words.join("")) && typedParts.length > 0) return suggestWithout(typedParts);
   // Before a bare name may only stand what it is in: `Germany, Cologne`.
   const before = typedParts.map(regionOfName);
   const bare = placesNamed(words.join(" ")).filter((place) =>
@@ -116,14 +120,6 @@ function suggestLocations(typedParts: readonly string[], last: string): string[]
   const countries = closestNames(word, countryNamesByAlias());
   const similar = countries.length > 0 ? countries : closestNames(word, subdivisionNamesWithInitial(word));
   return suggestRegions(typedParts, similar);
-}
-
-/** What is meant by these parts, without a postcode after them. */
-function suggestWithout(typedParts: readonly string[]): string[] {
-  const read = readLocation(typedParts.join(","));
-  return "location" in read
-    ? [read.location.replaceAll(",", ", ")]
-    : suggestLocations(typedParts.slice(0, -1), typedParts.at(-1) ?? "");
 }
 
 /** The country, or the state of the United States, that bears a name. */
@@ -319,9 +315,9 @@ function regionsNamed(within: readonly string[], text: string, isWholeText: bool
   const withCode = subdivisionsByCode(folded);
   const known = [named, withCode].map((regions) => regionsWith(place, regions)).find(({ length }) => length > 0);
   if (known !== undefined || named.length > 0) return known ?? named;
-  // After other words, three letters are more often a word (`Hong Kong SAR`) than a code.
-  const isCode = isWholeText || removeSpaces(folded).length === 2;
-  return isCode && citiesNamed(place).length === 0 ? withCode : [];
+  // After other words or a known place, three letters are more often a word (`Hong Kong SAR`, `Tampa, Fla.`) than a code.
+  const isCode = removeSpaces(folded).length === 2 || (isWholeText && citiesNamed(place).length === 0);
+  return isCode ? withCode : [];
 }
 
 /** The regions that have a city of this name, or whose country has one. */
