@@ -147,7 +147,7 @@ function view({ organizationId, plan }: Caller, { typed, look, address, outcome,
 <input type="hidden" name="key" value="${key ?? newId("req")}">
 ${searchFields(typed, plan, look)}
 <div class="below"><p class="aside"><strong id="price" data-per-page="${perPage}">${dollars(searchPriceMils(plan, { depth }))}</strong> per answer. Errors and reloads cost nothing.</p>
-<p class="pending"><span id="pending" role="status"></span> <span id="elapsed" aria-hidden="true"></span> <button type="button" id="cancel" class="plain" hidden>Cancel</button></p></div>
+<p><span id="pending" role="status"></span> <span id="elapsed" aria-hidden="true"></span> <button type="button" id="cancel" class="plain" hidden>Cancel</button></p></div>
 ${sessionList(searches)}
 </form>
 ${outcomePanel(outcome, codeSamples(address, requestBodyOf(typed), readSample(typed)))}

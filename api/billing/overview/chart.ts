@@ -97,12 +97,12 @@ function chartOf<P extends Period>(
 ${tickValues.map((tick) => {
   const y = percent(100 - (tick / top) * 100);
   return html`<line class="grid" x1="0" x2="100%" y1="${y}" y2="${y}"></line>
-<text class="tick" x="-8" y="${y}" dy="4" text-anchor="end" aria-hidden="true">${options.format(tick)}</text>
+<text x="-8" y="${y}" dy="4" text-anchor="end" aria-hidden="true">${options.format(tick)}</text>
 `;
 })}${behind(periods, top)}${periods.map((period, index) => {
   const place = { index, days: periods.length, top };
   return dayArea(period, place, mark(period, place, periods));
-})}${isEmpty && html`<text class="tick" x="50%" y="55%" text-anchor="middle">No searches in this period</text>`}</svg>
+})}${isEmpty && html`<text x="50%" y="55%" text-anchor="middle">No searches in this period</text>`}</svg>
 ${dateLabels(periods, summaryHeight + height + dateLabelsHeight)}</svg>`;
 }
 
@@ -178,7 +178,7 @@ function dateLabels(periods: readonly Period[], y: number): Html {
   return html`${labels.map(
     ({ period, x, anchor }) =>
       period &&
-      html`<text class="tick" x="${x}" y="${y}" text-anchor="${anchor}" aria-hidden="true">${period.label}</text>
+      html`<text x="${x}" y="${y}" text-anchor="${anchor}" aria-hidden="true">${period.label}</text>
 `,
   )}`;
 }

@@ -56,7 +56,7 @@ export async function writeOverview(
     throw new CallerError("not_found");
   const activity = await readActivity(parts, organizationId, view);
   const back = readReturn(request);
-  const usage = html`<section class="panel usage" aria-labelledby="usage-title">
+  const usage = html`<section class="panel" aria-labelledby="usage-title">
 <div class="head"><h2 id="usage-title">Usage</h2>${usageForm(view, tokens)}</div>
 ${usageSection(activity.chart, view)}
 </section>`;
