@@ -37,6 +37,8 @@ ENV NODE_ENV=production HOST=0.0.0.0
 ENV NODE_OPTIONS="--max-semi-space-size=32 --v8-pool-size=0"
 # Freed buffers of 1 MB go back to the system. By default glibc raises this threshold with each large one, and keeps them.
 ENV MALLOC_MMAP_THRESHOLD_=1048576
+# Look-ups of names get half of these threads, by default two. One whose name server is silent takes 10 s, and providers may have several.
+ENV UV_THREADPOOL_SIZE=12
 # Compiled code and the table of cities, so that a process starts with half of the CPU and up to 25 MB less. Node reads only what the
 # same user has compiled. Without settings a program loads its code, says what is missing, and ends with 1.
 ENV NODE_COMPILE_CACHE=/app/compiled

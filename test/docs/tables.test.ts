@@ -78,6 +78,7 @@ test("every setting that a page names exists", () => {
     "NODE_COMPILE_CACHE", // Of Node itself.
     "NODE_EXTRA_CA_CERTS",
     "NODE_OPTIONS",
+    "UV_THREADPOOL_SIZE",
     "CREATEROLE",
   ]);
   const files = [...sources("*.md", "docs/**/*.md", "deploy/**/*")];

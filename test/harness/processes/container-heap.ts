@@ -1,7 +1,8 @@
-/** What the image sets for the memory of its processes, in the `Dockerfile`. */
+/** What the image sets for its processes, in the `Dockerfile`. */
 export const imageEnvironment = {
   NODE_OPTIONS: "--max-semi-space-size=32 --v8-pool-size=0",
   MALLOC_MMAP_THRESHOLD_: "1048576",
+  UV_THREADPOOL_SIZE: "12",
 };
 
 /**
