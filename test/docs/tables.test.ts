@@ -8,6 +8,7 @@ import { openMetrics } from "../../shared/metrics.ts";
 import { allCommands } from "../harness/clients/admin.ts";
 import { alertSeverities, settingNames } from "../harness/assertions/declared.ts";
 import { readSource, sources } from "../harness/assertions/sources.ts";
+import { accountPages } from "../../api/billing/frame/account-frame.ts";
 import { refundReasons, reversalReasons } from "../../shared/outcomes.ts";
 import { codesIn, page, tableRows } from "./markdown.ts";
 
@@ -129,6 +130,12 @@ function signatureOf(usage: string): string {
   const [words, args] = [withoutOptions.match(/\b[a-z-]+\b/g) ?? [], withoutOptions.match(/\b[A-Z]+\b/g) ?? []];
   return `${words.join(" ")} ${args.length} ${options.join(" ")}`.trim();
 }
+
+test("every account page of the navigation is documented", () => {
+  const documented = new Set(tableRows(page("docs/account.md"), "path").flatMap((row) => codesIn(row.path)));
+  const paths = accountPages.map(({ path }) => path).filter((path) => path !== "/playground");
+  expect(paths.filter((path) => !documented.has(path))).toEqual([]);
+});
 
 test("every reason of a refund and of a reversal is documented, and every documented one exists", () => {
   const documented = tableRows(page("docs/ledger.md"), "decision").flatMap((row) =>
