@@ -8,7 +8,7 @@ import type { SearchTrace } from "../shared/queue/replies.ts";
 import { setRateLimitHeaders } from "./http/send-json.ts";
 import { type LogFields, requestScopeOf } from "./http/request-scope.ts";
 
-/** Reasons that only Stripe and the billing page get, and no caller of the API. */
+/** Reasons that only Stripe and the account pages get, and no caller of the API. */
 type BillingReason = "payments_unavailable" | "card_unavailable" | "topup_not_credited" | "too_many_downloads";
 
 /** 503 with the time, in milliseconds, after which a retry makes sense. */

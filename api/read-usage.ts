@@ -55,7 +55,7 @@ type Spent = Omit<Usage, "limits"> & { spent: PayerSpending };
 
 /**
  * Reads an organization's usage and takes one request from its rate window, or none with `counted`: then this request was
- * counted before, or in the window of the billing page. Without Redis the balance comes from Postgres, and holds and window
+ * counted before, or in the window of the account pages. Without Redis the balance comes from Postgres, and holds and window
  * are unknown.
  * @throws {CallerError} `rate_limited`, or `unavailable` if neither Redis nor Postgres answers.
  */

@@ -47,7 +47,7 @@ export function addOrganizationCommands(program: Command, run: RunCommand): Comm
     .action((orgId: string) => run((context) => show(context, orgId)));
   org
     .command("rename")
-    .description("rename an organization, on its billing page and in lists")
+    .description("rename an organization, on its account pages and in lists")
     .argument("<org>", "the organization's id", parseId("org"))
     .argument("<name>", "its new name", parseText(nameLengthMax))
     .action((orgId: string, name: string) => run((context) => rename(context, orgId, name)));

@@ -70,7 +70,7 @@ export function addTokenCommands(program: Command, run: RunCommand, terminal: Te
   token
     .command("revoke")
     .description(
-      "revoke a token permanently, and list the valid tokens that it made on the billing page; every API refuses it within two seconds",
+      "revoke a token permanently, and list the valid tokens that it made on the account pages; every API refuses it within two seconds",
     )
     .argument("<tokenId>", "the token's id, not the token", parseId("tok"))
     .option("--children", "also revoke the tokens that it made, and their descendants")

@@ -53,7 +53,7 @@ export function messageOf(code: ErrorCode, details: ErrorDetails): string {
   return errorText(code, details) ?? errors[code].message;
 }
 
-/** An error that goes to the caller, over REST, MCP or the billing page. */
+/** An error that goes to the caller, over REST, MCP or the account pages. */
 export class CallerError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;

@@ -231,7 +231,7 @@ function ofProviders({ counter, gauge, histogram }: Declare) {
 
 function ofBillingPage({ counter, measured }: Declare) {
   return {
-    signIns: counter("sign_ins_total", "Attempts to sign in to the billing page, by outcome.", ["outcome"]),
+    signIns: counter("sign_ins_total", "Attempts to sign in to the account pages, by outcome.", ["outcome"]),
     searchLogRows: counter("search_log_rows_total", "Rows of the search log, by whether Postgres has them.", [
       "outcome",
     ]),
@@ -240,7 +240,7 @@ function ofBillingPage({ counter, measured }: Declare) {
       "Answers of organizations that keep theirs, by whether Postgres has them.",
       ["outcome"],
     ),
-    liveStreams: measured("live_streams_open", "Open connections for live updates of the billing page."),
+    liveStreams: measured("live_streams_open", "Open connections for live updates of the account pages."),
   };
 }
 

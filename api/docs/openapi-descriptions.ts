@@ -7,7 +7,7 @@ export const aboutTokens = `\`Authorization: Bearer <token>\`, with exactly one 
 checksum. The operator of the service issues it and shows it once. Keep it on your server: anyone who has it can spend your credits. Missing,
 malformed, unknown, expired and revoked tokens all get the same 401.
 
-A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the billing page, \`door\` for addresses
+A token has one or more scopes: \`search\` and \`usage\` for the operations here, \`billing\` for the account pages, \`door\` for addresses
 with a token in them. A valid token without the scope of an operation gets a 401 with the reason \`scope\`.`;
 
 export const aboutTheApi = `Ranked Google results for a keyword, as JSON, for a fixed price.

@@ -6,7 +6,7 @@ import type { LimitChange } from "../organizations/limits.ts";
 import { lockAccount } from "../../shared/organizations/organizations.ts";
 
 /**
- * A token that was made on the billing page has a parent: the token of the session that made it. When it is made, it expires no
+ * A token that was made on the account pages has a parent: the token of the session that made it. When it is made, it expires no
  * later than its parent. No limit of it is ever above that of its parent. Tokens of operators have no parent.
  */
 

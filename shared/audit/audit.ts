@@ -54,7 +54,7 @@ export type AuditAction = (typeof auditActions)[number];
 export type Actor =
   /** By one of the commands: the operator's name, and the host that runs it. */
   | { kind: "operator"; name: string; host: string }
-  /** By a token of the organization of the entry, on the billing page: the token's id and the caller's address. */
+  /** By a token of the organization of the entry, on the account pages: the token's id and the caller's address. */
   | { kind: "account"; tokenId: string; address: string | undefined }
   /** By an event that Stripe signed. */
   | { kind: "stripe"; eventId: string }

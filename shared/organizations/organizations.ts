@@ -7,7 +7,7 @@ import type { Querying } from "../database/transaction.ts";
 import { newId } from "../ids.ts";
 import type { Limits, PayerLimits } from "../queue/search-job.ts";
 
-/** What a token may do: `POST /v1/serp/search`, `GET /v1/usage` and their MCP tools, and the billing page. */
+/** What a token may do: `POST /v1/serp/search`, `GET /v1/usage` and their MCP tools, and the account pages. */
 export const headerScopes = ["search", "usage", "billing"] as const;
 /**
  * A token with the scope `door` has no other, and a daily limit: it stands in the address of a door, where proxies and histories

@@ -218,7 +218,7 @@ describe("a plan with a price per page", () => {
   });
 });
 
-describe("REST, MCP and the billing page show the same balance at the same moment, at every API process:", () => {
+describe("REST, MCP and the account pages show the same balance at the same moment, at every API process:", () => {
   const rounds = 12;
   let organization: Organization;
   let agents: Agent[];
@@ -236,7 +236,7 @@ describe("REST, MCP and the billing page show the same balance at the same momen
     return agent;
   }
 
-  /** What the billing page shows as available, in mils. */
+  /** What the account pages show as available, in mils. */
   async function shownAt(api: number): Promise<number> {
     await service.redis.del(`pages:${organization.organizationId}`); // The window of the page is not the subject here.
     const { status, text = "" } = (await visitors[api]?.get("/billing")) ?? {};

@@ -11,7 +11,7 @@ import { orRedisUnavailable } from "../../datastore-unavailable.ts";
 import { type FindByTokenHash, logCaller } from "../../identify.ts";
 
 /**
- * Sessions of the billing page. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
+ * Sessions of the account pages. The browser stores a random id in a cookie; Redis stores, under the hash of that id, the
  * hash of the token that signed in. Neither side stores a usable credential. A session is valid only while its token is
  * valid. Every page is only for the scope `billing`, but for those that say that the scope `search` is enough.
  *

@@ -31,7 +31,7 @@ create table ledger_entries (
 create unique index one_charge_per_request on ledger_entries (request_id) where kind = 'charge';
 create unique index one_reversal_per_request on ledger_entries (request_id) where kind = 'reversal';
 create unique index one_entry_per_grant on ledger_entries (grant_id, kind) where grant_id is not null;
--- The billing pages list and count by this index. It leaves out charges, which are found by the primary key, so it stays
+-- The account pages list and count by this index. It leaves out charges, which are found by the primary key, so it stays
 -- small: of a million entries it holds the few of other kinds.
 create index not_charges_by_organization on ledger_entries (organization_id, kind, version) include (amount_mils)
   where kind <> 'charge';

@@ -6,7 +6,7 @@ import { aMonth, backdateLedger } from "../../harness/fixtures/backdate-ledger.t
 import { startProxy } from "../../harness/servers/proxy.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** The contents of the billing page and of its CSV, over HTTP. */
+/** The contents of the account pages and of their CSV, over HTTP. */
 
 const service = await Service.start({ environment: { WORKER_CONCURRENCY: "4" }, end: afterAll });
 const postgresProxy = await startProxy(service.database.options.connectionString ?? "", afterAll);

@@ -8,7 +8,7 @@ import { withoutChromium } from "../../harness/clients/chromium.ts";
 import { aMonth, backdateLedger, logSearches } from "../../harness/fixtures/backdate-ledger.ts";
 import { type Organization, Service } from "../../harness/processes/service.ts";
 
-/** The billing page in a browser. It must not request anything from other origins, and its policy must not block anything. */
+/** The account pages in a browser. They must not request anything from other origins, and their policy must not block anything. */
 
 describe.skipIf(withoutChromium !== "")(`in Chromium${withoutChromium}`, () => {
   let service: Service;

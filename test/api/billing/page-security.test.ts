@@ -4,7 +4,7 @@ import { sendRaw } from "../../harness/clients/raw-http.ts";
 import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { type Answer, Service } from "../../harness/processes/service.ts";
 
-/** The security headers of every door, and the billing page's protection against forged requests, as OWASP ASVS requires. */
+/** The security headers of every door, and the account pages' protection against forged requests, as OWASP ASVS requires. */
 
 const service = await Service.start({ workers: 0, end: afterAll });
 await service.startApi({ PUBLIC_URL: "https://search.example/" });

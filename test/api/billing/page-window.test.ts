@@ -3,7 +3,7 @@ import { signedIn, signIn } from "../../harness/clients/page-visitor.ts";
 import { asOwner } from "../../harness/servers/as-owner.ts";
 import { usualService } from "../../harness/processes/usual-stack.ts";
 
-/** The window of the billing page, apart from the rate window of REST and MCP. */
+/** The window of the account pages, apart from the rate window of REST and MCP. */
 
 const service = await usualService({ apis: 2 });
 

@@ -10,7 +10,7 @@ import { forgetSignIns, ownForm, PageVisitor } from "../../harness/clients/page-
 import { expectSecurityHeaders } from "../../harness/fixtures/refusals.ts";
 import { Service } from "../../harness/processes/service.ts";
 
-/** Sessions of the billing page, as OWASP ASVS requires, behind a trusted proxy. */
+/** Sessions of the account pages, as OWASP ASVS requires, behind a trusted proxy. */
 
 // One trusted proxy, so that each test has its own client address.
 const service = await Service.start({ apis: 2, workers: 0, environment: { TRUSTED_PROXIES: "1" }, end: afterAll });

@@ -5,7 +5,7 @@ import { startStripeService } from "../../harness/processes/stripe-stack.ts";
 import { eventOf, refusal, stripeKey } from "../../harness/stubs/stripe-stub.ts";
 import { acknowledged, sendEvent } from "../../harness/clients/topups.ts";
 
-/** A top-up from the billing page to Stripe and back. */
+/** A top-up from the account pages to Stripe and back. */
 
 const checkoutOrigin = "https://checkout.stripe.com";
 

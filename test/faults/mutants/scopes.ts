@@ -25,11 +25,11 @@ export const scopeMutants: readonly Mutant[] = [
       inCode("callTool", requireToolScope, `if (tool !== "usage") ${requireToolScope}`),
     ],
     "sign-in-without-scope": [
-      "A sign-in to the billing page requires another scope than later requests of its session.",
+      "A sign-in to the account pages requires another scope than later requests of its session.",
       inSessionCode('response.req.path.endsWith("/sign-in") ? "usage" : "billing"'),
     ],
     "session-without-scope": [
-      "The billing page requires the scope at sign-in, and not at later requests of the session.",
+      "The account pages require the scope at sign-in, and not at later requests of the session.",
       inSessionCode('response.req.path.endsWith("/sign-in") ? "billing" : "usage"'),
     ],
   }),

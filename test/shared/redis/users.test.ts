@@ -68,7 +68,7 @@ async function dashboardAnswers(): Promise<number[]> {
   return Promise.all(paths.map(ask));
 }
 
-test("searches, repeats, disconnects, agents, the billing page, top-ups, the dashboard and workers that end need no more", async () => {
+test("searches, repeats, disconnects, agents, the account pages, top-ups, the dashboard and workers that end need no more", async () => {
   await service.redis.zadd(queueKeys.failed, 1, newId("req")); // Maintenance deletes it.
   const { organizationId, token } = await service.organization({ creditMils: 1_000 });
   expect(await service.search(token, { keyword: "tea" })).toMatchObject({ status: 200 });
