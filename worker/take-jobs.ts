@@ -73,15 +73,16 @@ async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated
   const { clock, settlement, log, tracing } = context;
   const spans = tracing.resume(job.traceparent);
   const { ending, trace, payable, callerDisconnected } = await search(context, job, isRepeated, spans);
-  const body = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
+  const compressed = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const truncated = ending.ok && ending.truncated && { truncated: true };
   const line = { requestId: job.requestId, outcome: outcomeOf(ending, callerDisconnected), ...truncated, ...trace };
-  const request = settlementRequest(job, ending, { callerDisconnected, body });
+  const request = settlementRequest(job, ending, { callerDisconnected, compressed });
   const retryForMs = Math.max(0, job.deadlineAtMs - clock.nowMs()) + protocolTimes.sweepGraceMs;
   const startedAtMs = performance.now();
   try {
     const decision = await settlement.decide(request, retryForMs);
     const outcome = conclude(context, job, ending, decision);
+    if (outcome.kind === "answer" && ending.ok && outcome.body === ending.body) outcome.compressed = compressed;
     // Under a key a charge is never reversed.
     const reply = { inbox: job.inbox, trace, payable: job.key ? undefined : payable };
     const calls = payable && withBudget(job, payable);
@@ -238,16 +239,16 @@ async function findKept(
   return { ...findings, ok: true, from: "kept", atMs, trace: { provider, calls: [], costMicroUsd: 0 } };
 }
 
-/** Nothing is charged if the caller has disconnected. @param given.body the answer for the key, compressed. */
+/** Nothing is charged if the caller has disconnected. @param given.compressed the answer for the key. */
 function settlementRequest(
   job: SearchJob,
   ending: Ending,
-  { callerDisconnected, body }: { callerDisconnected: boolean; body: Buffer | undefined },
+  { callerDisconnected, compressed }: { callerDisconnected: boolean; compressed: Buffer | undefined },
 ): SettlementRequest {
   const { requestId, organizationId, tokenId, key, limits } = job;
   const settled = { requestId, organizationId, tokenId, key };
   if (callerDisconnected) return { ...settled, wanted: "refund", reason: "caller_disconnected" };
-  if (ending.ok) return { ...settled, wanted: "charge", priceMils: ending.priceMils, limits, answer: body };
+  if (ending.ok) return { ...settled, wanted: "charge", priceMils: ending.priceMils, limits, answer: compressed };
   return { ...settled, wanted: "refund", reason: ending.reason };
 }
 

@@ -35,12 +35,12 @@ export const searchTrace = z.object({
 export type SearchTrace = z.infer<typeof searchTrace>;
 
 /**
- * How a search ended: the bytes of its answer, or the error for the caller. A failure is `charged` if an earlier run
+ * How a search ended: the bytes of its answer, also compressed if its key has them, or the error for the caller. A failure is `charged` if an earlier run
  * charged and its answer was lost. Only the API that waits knows whether it has that answer after all, so only the API
  * reverses the charge.
  */
 export type SearchOutcome =
-  | { kind: "answer"; requestId: string; body: Buffer; chargedMils: number }
+  | { kind: "answer"; requestId: string; body: Buffer; compressed?: Buffer | undefined; chargedMils: number }
   | { kind: "failure"; code: ErrorCode; details: ErrorDetails; charged?: boolean };
 
 /** The body of a 200. The worker serializes it once; from then on it is only bytes. */
@@ -103,10 +103,10 @@ export async function sendReply(redis: Redis, reply: Reply & { inbox: string; re
   const head: z.infer<typeof entryHead> = { requestId, trace, ...(payable && { payable }) };
   let payload: Buffer | string;
   if (outcome.kind === "answer") {
-    const { body, chargedMils } = outcome;
+    const { body, compressed, chargedMils } = outcome;
     const isCompressed = body.length >= compressedBytesMin;
     head.answer = { requestId: outcome.requestId, chargedMils, isCompressed };
-    payload = isCompressed ? await compressAnswer(body) : body;
+    payload = isCompressed ? (compressed ?? (await compressAnswer(body))) : body;
   } else {
     if (outcome.charged) head.charged = true;
     payload = serializeFailure(outcome.code, outcome.details);

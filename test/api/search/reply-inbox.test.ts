@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { ReplyInbox } from "../../../api/search/reply-inbox.ts";
+import { compressAnswer } from "../../../shared/compress-answer.ts";
 import { sendReply, serializeFailure } from "../../../shared/queue/replies.ts";
 import { eventually } from "../../harness/assertions/eventually.ts";
 import { openFreshRedis } from "../../harness/servers/open-redis.ts";
@@ -54,6 +55,16 @@ test("replies arrive after Redis lost the inbox and its clock went back, and non
     await reply("*", "unknown");
     return (await redis.xrange(inbox.key, "-", "300-0")).length === 0;
   });
+});
+
+test("an answer that was compressed for its key is not compressed again", async () => {
+  const requestId = "under a key";
+  const arrival = inbox.expect(requestId);
+  // Other bytes, to tell which were sent.
+  const compressed = await compressAnswer(Buffer.from("those of the key"));
+  const outcome = { kind: "answer", requestId, body: Buffer.alloc(20_000), compressed, chargedMils: 5 } as const;
+  await sendReply(redis, { inbox: inbox.key, requestId, outcome, trace });
+  expect((await arrival).outcome).toMatchObject({ body: Buffer.from("those of the key") });
 });
 
 test.each([
