@@ -14,8 +14,10 @@ const tagCharactersMax = 16;
 const latinAmerica = { code: "419", name: "Latin America", names: ["latin america", "latinoamerica"] };
 /** Usual names that ICU, iso-639-1 and iso-639-2 lack. */
 const additionalNames = [
+  ["Castellano", "es"],
   ["Farsi", "fa"],
   ["Mandarin", "zh"],
+  ["Slovene", "sl"],
 ] as const;
 /** Languages without a two-letter code that people search in. Their names come from ICU. */
 const threeLetterCodes =
@@ -206,6 +208,14 @@ function canonicalTag(text: string): string | undefined {
 }
 
 function unknownLanguage(text: string): string {
-  const suggestion = didYouMean(closestNames(foldName(truncate(text)), languages.namesByAlias));
-  return `Unknown language "${truncate(text)}". Expected a language such as "German", "Deutsch" or "de".${suggestion}`;
+  const shown = truncate(text);
+  const spoken = languageOfCountry(shown);
+  const suggestion = didYouMean(spoken ? [spoken] : closestNames(foldName(shown), languages.namesByAlias));
+  return `Unknown language "${shown}". Expected a language such as "German", "Deutsch" or "de".${suggestion}`;
+}
+
+/** The language that most people of a country speak, by the country's code or name, which some send instead: `jp` → `Japanese`. */
+function languageOfCountry(text: string): string | undefined {
+  const country = countryCodeByName(text);
+  return country && languages.namesByCode.get(new Intl.Locale(`und-${country}`).maximize().language);
 }

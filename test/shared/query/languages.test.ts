@@ -50,6 +50,11 @@ test.each(["Klingon", "xx", "und", "de-1996", "en-u-ca-buddhist", "en-ZZ", "Engl
   },
 );
 
-test("a misspelled language is refused with a suggestion", () => {
-  expect(issuesOf({ keyword: "a", language: "Portugese" })[0]?.message).toContain('Did you mean "Portuguese"?');
+test.each([
+  ["Portugese", "Portuguese"],
+  ["jp", "Japanese"],
+  ["CZ", "Czech"],
+  ["Brazil", "Portuguese"],
+])("a misspelled language, or a country in its place, is refused with a suggestion: %s", (typed, meant) => {
+  expect(issuesOf({ keyword: "a", language: typed })[0]?.message).toContain(`Did you mean "${meant}"?`);
 });
