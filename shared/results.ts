@@ -87,7 +87,8 @@ export type Result = z.infer<typeof result>;
  */
 export function pageKey(url: string): string {
   return url
-    .replace(/#:~:text=.*$/, "")
+    .replace(/(#[^#]*?):~:text=.*$/, "$1")
     .replace(/(?<=[?&])srsltid=[^&#]*&?/g, "")
+    .replace(/#$/, "")
     .replace(/[?&](?=#|$)/, "");
 }

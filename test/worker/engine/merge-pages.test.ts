@@ -72,9 +72,17 @@ describe("rank", () => {
       [`${shop}?id=1&srsltid=A`, `${shop}?id=1`],
       [`${shop}?srsltid=A&id=1#size`, `${shop}?id=1&srsltid=B#size`],
       [shop, `${shop}#:~:text=free%20delivery`],
+      [`${shop}#size`, `${shop}#size:~:text=free%20delivery`],
     ] as const)
       expect(urlsOf(first, again)).toEqual([first]);
-    const others = [`${shop}?srsltid=A`, `${shop}?id=1`, `${shop}?id=2`, `${shop}#a`, `${shop}?xsrsltid=1`];
+    const others = [
+      `${shop}?srsltid=A`,
+      `${shop}?id=1`,
+      `${shop}?id=2`,
+      `${shop}#a`,
+      `${shop}?xsrsltid=1`,
+      `${shop}?a=:~:text=b`,
+    ];
     expect(urlsOf(...others)).toEqual(others);
   });
 
