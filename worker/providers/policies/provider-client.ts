@@ -257,15 +257,21 @@ export class ProviderClient {
   }
 }
 
+/** Google shows these only beside organic results. */
+const besideOrganic: ReadonlySet<string> = new Set(["people_also_ask", "images", "video"]);
+
 /**
- * Whether a page has organic results or unreadable rows, or is the first one of a number of results that Google states, but has no
- * result that anyone could find: it would say that nothing ranks. Past the last page, Google states a number too.
+ * Whether a page should have organic results, but has none that anyone could find: it would say that nothing ranks. It should if it
+ * has some, or unreadable rows; and the first page if Google states how many there are, as it does past the last page too, or shows
+ * what stands beside them.
  */
 function hasLostOrganic({ elements, unreadableRows = 0, totalResultsCount }: Page, pageNumber: number): boolean {
   const organic = elements.filter(({ type }) => type === "organic");
-  const isStated = pageNumber === 1 && totalResultsCount > 0;
+  const isFirstOfSome =
+    pageNumber === 1 && (totalResultsCount > 0 || elements.some(({ type }) => besideOrganic.has(type)));
   return (
-    (isStated || organic.length + unreadableRows > 0) && organic.every(({ url, domain }) => `${url}${domain}` === "")
+    (isFirstOfSome || organic.length + unreadableRows > 0) &&
+    organic.every(({ url, domain }) => `${url}${domain}` === "")
   );
 }
 
