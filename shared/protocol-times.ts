@@ -80,8 +80,6 @@ export const protocolTimes = {
   maintenanceIntervalMs: 1_000,
   /** Without renewal the leader's lease expires after this, and another worker takes over. */
   leaderLeaseMs: 3_000,
-  /** The progress of a full resync is forgotten, so that it begins anew, if no worker leads for this long. */
-  resyncRecordMs: 60_000,
 };
 
 export type ProtocolTimes = Readonly<Record<keyof typeof protocolTimes, number>>;
@@ -126,8 +124,6 @@ export const protocolRelations: Readonly<Record<string, (times: ProtocolTimes) =
   "an API knows of raised slots before they are raised again": (t) => 2 * t.heartbeatReadingMs < t.slotDoublingMs,
   "a heartbeat is kept while it counts": (t) => t.heartbeatTimeoutMs < t.heartbeatRecordMs,
   "the leader may miss one renewal": (t) => 2 * t.maintenanceIntervalMs < t.leaderLeaseMs,
-  "the next leader finds the progress of a resync": (t) =>
-    10 * (t.leaderLeaseMs + t.maintenanceIntervalMs) < t.resyncRecordMs,
 };
 
 /** How long a stopping process with this SEARCH_DEADLINE_MS waits for each resource to close: a raised deadline adds to it. */

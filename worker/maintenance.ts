@@ -21,13 +21,7 @@ import { noticeLowBalances } from "../shared/webhooks/low-balance.ts";
 import { deleteOldEvents } from "../shared/webhooks/webhook-events.ts";
 import { lowerTurns } from "./lower-turns.ts";
 import type { PostgresCheck } from "./postgres-check.ts";
-import {
-  continueResync,
-  type ReconcileCursor,
-  reconcileNextPage,
-  recordGaps,
-  reverseUndelivered,
-} from "./reconcile.ts";
+import { type ReconcileCursor, reconcileNextPage, recordGaps, Resync, reverseUndelivered } from "./reconcile.ts";
 import { sweepHolds } from "./sweep-holds.ts";
 
 const slowStepsEvery = 5; // runs
@@ -72,6 +66,8 @@ export function startMaintenance(
     metrics.ledgerGapsOpen,
     metrics.oldestSnapshotAge,
   ];
+  const resync = new Resync();
+  redis.on("ready", () => resync.beginAnew()); // It may have restarted.
   let ledAtMs = Number.NEGATIVE_INFINITY;
   const leads = async () => {
     if (performance.now() - ledAtMs < renewAfterMs) return true;
@@ -82,6 +78,7 @@ export function startMaintenance(
       return true;
     }
     for (const gauge of measured) gauge.remove();
+    resync.beginAnew();
     return false;
   };
   const warnOf = openThrottles(logFailureAfterMs);
@@ -94,7 +91,7 @@ export function startMaintenance(
       warnOf(name, (leftOut) => log.warn({ err: error, leftOut }, `a step of maintenance failed: ${name}`));
     }
   };
-  const { together, reconcile } = stepsOfEachRun(context, leads);
+  const { together, reconcile } = stepsOfEachRun(context, () => resync.continue(context, leads));
   const slowSteps = stepsOfSomeRuns(context);
   for (const { name } of [...together, reconcile, ...slowSteps]) metrics.maintenanceFailures.inc({ step: name }, 0);
   let runs = 0;
@@ -118,7 +115,7 @@ export function startMaintenance(
 /** Those that run together, so that an idle worker's questions share messages, and the comparison that follows them. */
 function stepsOfEachRun(
   context: Maintaining,
-  leads: () => Promise<boolean>,
+  resync: () => Promise<void>,
 ): { together: readonly Step[]; reconcile: Step } {
   const { redis, metrics } = context;
   let cursor: ReconcileCursor = { after: "", driftMils: 0 };
@@ -137,7 +134,7 @@ function stepsOfEachRun(
   };
   return {
     together: [
-      { name: "resync", work: () => continueResync(context, leads) },
+      { name: "resync", work: resync },
       { name: "sweep", work: () => sweepHolds(context) },
       { name: "open_holds", work: measureHolds, gauges: [metrics.holdsOpen, metrics.heldMils] },
       { name: "gaps", work: () => recordGaps(context) },

@@ -14,8 +14,6 @@ import type { VersionedBalance } from "../shared/credits/ledger.ts";
 import { isLockTimeout } from "../shared/database/transient-errors.ts";
 import { listOrganizationIds } from "../shared/organizations/organizations.ts";
 import { protocolTimes } from "../shared/protocol-times.ts";
-import { z } from "zod";
-import type { Redis } from "ioredis";
 
 /**
  * The reconciler repairs what was lost: charges whose delivery was never confirmed, and copies of balances that Redis
@@ -160,43 +158,26 @@ export async function recordGaps({ database, redis, metrics, log }: Repairing): 
   }
 }
 
-/** The key in Redis that holds the progress of the full resync. */
-export const progressKey = "resync";
-
-/** The run of Redis, the last organization stored, and whether all are. */
-const progress = z.object({ runId: z.string(), after: z.string(), done: z.boolean() });
-type Progress = z.infer<typeof progress>;
-
 /**
- * Continues the full resync for about a second, unless it is done. It stores the balance of every organization in Redis: any
- * copy may be old after a while without a leader, or when Redis restarted from an old state. Each run of maintenance does a
- * part and then its other steps. The progress is in Redis, so the next run continues there, in this worker or the next
- * leader. Each run of maintenance renews it, so it expires only if no worker leads for a minute.
- * @param leads renews the lease and says whether this worker still holds it. Called before each page.
+ * The full resync: it stores the balance of every organization in Redis. Any copy may be old after a while without a leader,
+ * or when Redis restarted from an old state. Each run of maintenance does a part of about a second and then its other steps.
  */
-export async function continueResync(context: Repairing, leads: () => Promise<boolean>): Promise<void> {
-  const { redis, log } = context;
-  const before = await readProgress(redis);
-  let at = before;
-  const untilMs = performance.now() + partMs;
-  while (!at.done && performance.now() < untilMs && (await leads())) {
-    at = { runId: at.runId, ...(await storeNextBalances(context, at.after)) };
-    // Written even if the lease was lost: the page is stored, and the next leader need not store it again.
-    await redis.set(progressKey, JSON.stringify(at), "PX", protocolTimes.resyncRecordMs);
+export class Resync {
+  #stored = { after: "", done: false };
+
+  beginAnew(): void {
+    this.#stored = { after: "", done: false };
   }
-  if (at.done !== before.done) log.info({ redisRunId: at.runId }, "stored the balances of all organizations in Redis");
-}
 
-async function readProgress(redis: Redis): Promise<Progress> {
-  const [runId, kept] = await Promise.all([
-    readRedisRunId(redis),
-    redis.getex(progressKey, "PX", protocolTimes.resyncRecordMs),
-  ]);
-  const known = kept ? progress.parse(JSON.parse(kept)) : undefined;
-  return known?.runId === runId ? known : { runId, after: "", done: false };
-}
-
-/** The id of this run of Redis. Another one means a restart: data may be lost or old. @throws if Redis does not answer. */
-async function readRedisRunId(redis: Redis): Promise<string> {
-  return /^run_id:(\w+)/m.exec(await redis.info("server"))?.[1] ?? "";
+  /** @param leads renews the lease and says whether this worker still holds it. Called before each page. */
+  async continue(context: Repairing, leads: () => Promise<boolean>): Promise<void> {
+    const untilMs = performance.now() + partMs;
+    while (!this.#stored.done && performance.now() < untilMs && (await leads())) {
+      const before = this.#stored;
+      const stored = await storeNextBalances(context, before.after);
+      if (before !== this.#stored) continue; // Redis has restarted meanwhile.
+      this.#stored = stored;
+      if (stored.done) context.log.info("stored the balances of all organizations in Redis");
+    }
+  }
 }

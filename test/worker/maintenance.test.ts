@@ -4,7 +4,7 @@ import { readConfig } from "../../shared/config.ts";
 import { openContext } from "../../shared/process/context.ts";
 import { indexEntryOf } from "../../shared/credits/open-holds.ts";
 import { decideSettlements } from "../../shared/credits/ledger.ts";
-import { holdIndexKey, keysOf } from "../../shared/credits/redis-keys.ts";
+import { holdIndexKey, keysOf, suspectCopiesKey } from "../../shared/credits/redis-keys.ts";
 import { Settlement } from "../../shared/credits/settlement.ts";
 import { newId } from "../../shared/ids.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
@@ -71,21 +71,34 @@ async function failuresOf(step: string): Promise<number> {
 }
 
 test("a step of maintenance that fails is counted, and stops none behind it", async () => {
-  await eventually(() => context.redis.exists("resync").then(Boolean));
-  // The first step of each run fails, and the one in front of the reversals.
-  await context.redis.set("resync", "not JSON");
+  // A step of each run fails, and the one in front of the reversals.
+  await eventually(() => context.redis.set(suspectCopiesKey, "no hash").then(Boolean));
   await context.redis.set("workers", "no sorted set");
   const { isReversed } = await newCharges();
   await passSixMinutes();
   await eventually(isReversed);
-  await eventually(async () => (await failuresOf("resync")) > 1 && (await failuresOf("heartbeats")) > 0);
+  await eventually(async () => (await failuresOf("gaps")) > 1 && (await failuresOf("heartbeats")) > 0);
   expect(await failuresOf("undelivered")).toBe(0);
   const reversedMils = async () => (await context.metrics.reversedMils.get()).values;
   await eventually(async () =>
     (await reversedMils()).some(({ labels, value }) => labels.reason === "undelivered" && value === 5),
   );
   expect((await context.metrics.ledgerDriftMils.get()).values).toHaveLength(1);
-  await context.redis.del("resync", "workers");
+  await context.redis.del(suspectCopiesKey, "workers");
+});
+
+test("a worker stores every balance when it begins to lead, leads again, and has a new connection to Redis", async () => {
+  const { database, metrics, redis } = context;
+  const { balance } = keysOf(await createPayer(database, 100));
+  const isLeader = async () => (await metrics.holdsOpen.get()).values.length > 0;
+  await redis.set("maintenance", "another worker");
+  await eventually(async () => !(await isLeader()));
+  expect(await redis.exists(balance)).toBe(0);
+  await redis.del("maintenance");
+  await eventually(() => redis.exists(balance).then(Boolean));
+  await redis.del(balance);
+  redis.disconnect(true);
+  await eventually(() => redis.exists(balance).then(Boolean));
 });
 
 test("a locked organization and a locked token keep no other organization's unconfirmed charges from being reversed", async () => {

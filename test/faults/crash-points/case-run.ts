@@ -1,5 +1,4 @@
 import { keysOf } from "../../../shared/credits/redis-keys.ts";
-import { progressKey as resyncKey } from "../../../worker/reconcile.ts";
 import type { Organization } from "../../harness/processes/service.ts";
 import type { ProcessExit } from "../../harness/processes/supervised-process.ts";
 import type { Attempt } from "../audit/evidence.ts";
@@ -130,7 +129,7 @@ export class CaseRun {
 
   async #maintenanceStarts(): Promise<void> {
     await this.#search();
-    await this.stack.service.redis.del(keysOf(this.customer.organizationId).balance, resyncKey);
+    await this.stack.service.redis.del(keysOf(this.customer.organizationId).balance);
     for (const worker of this.stack.workers) {
       this.#killed.add(worker.run);
       worker.order = this.#workerOrder;
@@ -176,8 +175,6 @@ export class CaseRun {
   #afterWorkerDeath(): void {
     const { plot } = this.case;
     this.#workerDeaths += 1;
-    // Makes the next leader store all balances again, as after a minute without a leader.
-    if (this.case.name.startsWith("maintenance:store")) void this.stack.service.redis.del(resyncKey);
     for (const worker of this.stack.workers) void worker.arm(this.#workerOrder);
     if (plot === "charged late") for (const worker of this.stack.workers) worker.freeze();
     if (plot === "charged disconnect") this.#disconnect.abort();

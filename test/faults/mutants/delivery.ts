@@ -91,10 +91,10 @@ export const deliveryMutants: readonly Mutant[] = [
       inCode("common", "socketTimeout: protocolTimes.redisSilenceMs,", ""),
     ],
   }),
-  ...caughtBy(testFile("test/worker/resync.test.ts"), {
-    "resync-progress-forgotten": [
-      "The progress of a full resync is not stored, so each leader restarts it.",
-      inCode("continueResync", /await redis\.set\(progressKey, [^;]*;/, ""),
+  ...caughtBy(testFile("test/worker/maintenance.test.ts"), {
+    "restart-not-resynced": [
+      "A leader whose connection to Redis was opened anew does not store the balances again.",
+      inCode("startMaintenance", 'redis.on("ready", () => resync.beginAnew());', ""),
     ],
   }),
 ];
