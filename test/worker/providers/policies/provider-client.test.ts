@@ -77,20 +77,27 @@ describe("the pages of an attempt", () => {
     expect([asked.length, trace.costMicroUsd]).toEqual([5, 4 + lost.costMicroUsd]);
   });
 
-  test("are unreadable where one before the last has no organic result twice, so that another provider is asked", async () => {
+  test("are unreadable where one before the last has no organic result twice, or once without a budget of retries", async () => {
     const read = ({ body }: PageAnswer) =>
       body === "2" ? page({ hasMore: true }) : pageTitled(`page-${body}`, { hasMore: true });
-    const { fetch, requested } = openClient({ read });
+    const { fetch, requested, spendBudget } = openClient({ read });
     expect((await fetch({ depth: 30 })).outcome).toEqual({ failure: "unreadable" });
     expect(requested().filter((number) => number === 2)).toHaveLength(2);
+    spendBudget();
+    expect((await fetch({ depth: 30 })).outcome).toEqual({ failure: "unreadable" });
+    expect(requested().filter((number) => number === 2)).toHaveLength(3);
   });
 
   test("are unreadable where no organic result has an address or a domain, or rows or stated results were lost", async () => {
     const lost = pageTitled("a").elements.map((element) => ({ ...element, url: "", domain: "" }));
     const other = lost.map((element) => ({ ...element, type: "related_searches" as const }));
-    const unreadable = [{ elements: lost }, { elements: other, unreadableRows: 1 }, { totalResultsCount: 11 }].map(
-      page,
-    );
+    const questions = lost.map((element) => ({ ...element, type: "people_also_ask" as const }));
+    const unreadable = [
+      page({ elements: lost }),
+      page({ elements: other, unreadableRows: 1 }),
+      page({ elements: questions }),
+      page({ totalResultsCount: 11 }),
+    ];
     for (const found of unreadable)
       expect((await openClient({ read: () => ({ ...found, costMicroUsd: 5 }) }).fetch()).outcome).toEqual({
         failure: "unreadable",
@@ -103,8 +110,9 @@ describe("the pages of an attempt", () => {
 
   test("are not repeats of each other because their results have a domain but no address", async () => {
     const named = pageTitled("a").elements.map((element) => ({ ...element, url: "" }));
-    const { fetch, requested } = openClient({ read: () => page({ elements: named, hasMore: true }) });
-    expect((await fetch({ depth: 30 })).outcome).toEqual(["a", "a", "a"]);
+    const read = ({ body }: PageAnswer) => (body === "3" ? pageTitled("b") : page({ elements: named, hasMore: true }));
+    const { fetch, requested } = openClient({ read });
+    expect((await fetch({ depth: 30 })).outcome).toEqual(["a", "a", "b"]);
     expect(requested()).toEqual([1, 2, 3]);
   });
 
