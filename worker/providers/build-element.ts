@@ -19,6 +19,8 @@ export type RawLink = { title?: string; url?: string; description?: string };
 
 /** Five times as many as an element with long texts and a hundred links has. */
 const elementCharactersMax = 100_000;
+/** A heading is repeated for each member of its group, so a long one would multiply. */
+export const headingCharactersMax = 200;
 /** What JSON adds to an entry of a list: names of fields and punctuation. */
 const entryCharacters = 50;
 

@@ -152,6 +152,26 @@ test("very long lists of DataForSEO are read up to a limit, and a long heading o
   expect(JSON.stringify(heading).length).toBeLessThan(2e5);
 });
 
+test("a long heading of SerpApi over many links is not multiplied", () => {
+  const pages = Array.from({ length: 150 }, (_, at) => ({
+    title: `Pump ${at}`,
+    link: `${row.link}${at}`,
+    snippet: "a",
+  }));
+  const long = "x".repeat(1e5);
+  const searches = { query: long, items: pages.map(({ title, link }) => ({ title, link })) };
+  const { elements } = pageOf({
+    organic_results: [row],
+    related_searches: [searches],
+    new_results: [{ snippet: long, pages }],
+  });
+  const [, ...groups] = elements.map(({ siteLinks }) => siteLinks);
+  expect(groups.map((links) => links.length)).toEqual([150, 151]);
+  // A text that was cut ends with an ellipsis: the first link has the whole heading.
+  expect(groups[0]?.[0]?.description).toMatch(/^x{9999}…$/);
+  expect(groups[0]?.[1]?.description).toBe(`${"x".repeat(200)} · a`);
+});
+
 test("megabytes of names leave none of them in memory", () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage: () => void = runInNewContext("gc");

@@ -1,4 +1,4 @@
-import { filled, joinLines, joinWithDots, type RawLink } from "../build-element.ts";
+import { filled, headingCharactersMax, joinLines, joinWithDots, type RawLink } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import { isOnGoogle } from "../sanitize.ts";
 import {
@@ -19,8 +19,6 @@ import {
 const linkDepthMax = 3;
 /** No list on a page of results is longer. */
 const listRowsMax = 500;
-/** A heading is repeated for each member of its group, so a long one would multiply. */
-const headingCharactersMax = 200;
 
 /** Lists whose members are not links of the element: the `images` of an element repeat its own link. */
 const fieldsWithoutLinks = new Set(["images", "rectangle", "highlighted"]);

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { filled, joinWithDots, ratingText, type RawLink, unwrapLines } from "../build-element.ts";
+import { filled, headingCharactersMax, joinWithDots, ratingText, type RawLink, unwrapLines } from "../build-element.ts";
 import { type Fields, isObject, toFields } from "../read-rows.ts";
 
 /** The longest lists of real pages have about fifty members. Reading far longer ones would block the worker's other searches. */
@@ -231,7 +231,11 @@ function memberContent(row: Row, depth: number): Content {
   const heading = joinWithDots(title, description);
   const named = inner.links.filter((link) => link.title !== "");
   if (named.length > 0) {
-    const links = named.map((link) => ({ ...link, description: joinWithDots(heading, link.description ?? "") }));
+    const short = heading.slice(0, headingCharactersMax);
+    const links = named.map((link, at) => ({
+      ...link,
+      description: joinWithDots(at === 0 ? heading : short, link.description ?? ""),
+    }));
     return { lines: inner.lines, links };
   }
   if (description === "" && title !== "") return { lines: inner.lines, links: [{ title }] };

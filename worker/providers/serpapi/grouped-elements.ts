@@ -1,5 +1,5 @@
 import type { ResultType } from "../../../shared/results.ts";
-import { buildElement, joinLines, type RawLink } from "../build-element.ts";
+import { buildElement, headingCharactersMax, joinLines, type RawLink } from "../build-element.ts";
 import type { Element } from "../provider.ts";
 import { readTextBlocks } from "./panels.ts";
 import { isObject } from "../read-rows.ts";
@@ -139,7 +139,8 @@ export function searchLink(row: Row): RawLink[] {
   row.skip("block_position");
   const items = toRows(row.take("items"));
   const link = linkWith(row, []);
-  return [link, ...items.map((item) => ({ title: titleOf(item), url: urlOf(item), description: link.title ?? "" }))];
+  const description = (link.title ?? "").slice(0, headingCharactersMax);
+  return [link, ...items.map((item) => ({ title: titleOf(item), url: urlOf(item), description }))];
 }
 
 function linkWith(row: Row, details: readonly string[]): RawLink {
