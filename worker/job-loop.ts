@@ -10,7 +10,8 @@ import { readBacklog } from "../shared/queue/backlog.ts";
 import { queueKeys } from "../shared/queue/search-queue.ts";
 import { type SearchJob, searchJob } from "../shared/queue/search-job.ts";
 import { Script } from "../shared/redis/script.ts";
-import { keepJobs, ManualWorker } from "./manual-worker.ts";
+import type { TakenLease } from "./engine/flight-leases.ts";
+import { keepJobs, ManualWorker, type TakenJob, withLeases } from "./manual-worker.ts";
 
 /**
  * Takes jobs from BullMQ's queue by hand, as https://docs.bullmq.io/patterns/manually-fetching-jobs describes. BullMQ's own loop
@@ -31,23 +32,21 @@ const endWithinMs = 25;
 /** Every worker that had the search died, or lost Redis for longer than the lock of a job lasts. */
 export class WorkersLost extends Error {}
 
-interface JobHandlers {
+export interface JobHandlers {
   /** Runs one search. The job fails if it rejects. `isRepeated`: another worker had it, or this one before. */
-  run: (job: SearchJob, isRepeated: boolean) => Promise<void>;
+  run: (job: SearchJob, options: { isRepeated: boolean; lease: TakenLease | undefined }) => Promise<void>;
   /** Gets a job that failed, or {@link WorkersLost} for one that lost too many workers; without `job` if it is not readable. */
   failed: (error: Error, requestId: string | undefined, job: SearchJob | undefined) => Promise<void>;
 }
 
 const wakeOthersScript = Script.endingWork("wakeOthers", new URL("wake-others.lua", import.meta.url));
 
-interface RunningJob {
-  job: Job;
-  token: string;
+interface RunningJob extends TakenJob {
   /** Whether it was taken although no slot was free. */
   isOnTop: boolean;
 }
 
-type EndedJob = Pick<RunningJob, "job" | "token"> & { failure: Error | undefined };
+type EndedJob = Pick<TakenJob, "job" | "token"> & { failure: Error | undefined };
 
 export class JobLoop {
   readonly #worker: ManualWorker;
@@ -101,7 +100,7 @@ export class JobLoop {
       warn(error);
     };
     this.#commands = connections.openBlocking("worker-queue");
-    this.#takes = connections.openBlocking("worker-takes");
+    this.#takes = withLeases(connections.openBlocking("worker-takes"));
     this.#worker = new ManualWorker(this.#commands, workerId);
     this.#taking = this.#worker.backendOn(this.#takes, { byTurn: true });
     this.#takingOnTop = this.#worker.backendOn(this.#takes, { byTurn: false });
@@ -240,7 +239,7 @@ export class JobLoop {
       this.#idle.resolve();
   }
 
-  async #handBack({ job, token }: Pick<RunningJob, "job" | "token">): Promise<void> {
+  async #handBack({ job, token }: TakenJob): Promise<void> {
     const id = job.id ?? "";
     this.#running.delete(id);
     this.#worker.locks.untrackJob(id);
@@ -328,13 +327,14 @@ export class JobLoop {
   async #takeJob(from: IQueueBackend): Promise<void> {
     this.#asked += 1;
     const token = `${this.#worker.id}:${this.#asked}`;
-    const job = await this.#worker.jobIn(await from.moveToActive(token, this.#worker.opts.name), token);
-    if (!job) return;
+    const taken = await this.#worker.jobIn(await from.moveToActive(token, this.#worker.opts.name), token);
+    if (!taken) return;
     const isOnTop = from === this.#takingOnTop;
     // It may have been paused meanwhile, or have got fewer slots.
     const mayRun = isOnTop || (this.#takesJobs && this.#running.size < this.#concurrency);
-    if (mayRun) void this.#run({ job, token, isOnTop });
-    else await this.#handBack({ job, token });
+    if (mayRun) return void this.#run({ ...taken, isOnTop });
+    await taken.lease?.release();
+    await this.#handBack(taken);
   }
 
   /** Ends a job. @param exchanged absent for one that is ended on its own. */
@@ -353,19 +353,20 @@ export class JobLoop {
   async #endAndTake(job: Job, token: string, takesNext: boolean): Promise<void> {
     const { result } = await this.#taking.moveToCompleted(job, "", keepJobs.removeOnComplete, token, takesNext);
     const taken = await this.#worker.jobIn(result, token);
-    if (taken) void this.#run({ job: taken, token, isOnTop: false });
+    if (taken) void this.#run({ ...taken, isOnTop: false });
   }
 
   /** Never rejects. */
   async #run(running: RunningJob): Promise<void> {
-    const { job, token } = running;
+    const { job, token, lease } = running;
     const id = job.id ?? "";
     this.#running.set(id, running);
     this.#taken += 1;
     this.#peak = Math.max(this.#peak, this.#running.size);
     this.#worker.locks.trackJob(id, token, Date.now());
     if (this.#running.size >= this.#concurrency) this.#whenFull();
-    const failure = await this.#search(job);
+    const failure = await this.#search(running);
+    void lease?.release();
     if (this.#running.get(id) !== running) return; // It was handed back.
     this.#running.delete(id);
     this.#worker.locks.untrackJob(id);
@@ -374,11 +375,11 @@ export class JobLoop {
     this.#act();
   }
 
-  async #search(job: Job): Promise<Error | undefined> {
+  async #search({ job, lease }: RunningJob): Promise<Error | undefined> {
     // BullMQ gives a job that lost too many workers to a further one, which has to fail it.
     if (job.deferredFailure) return new WorkersLost(job.deferredFailure);
     try {
-      await this.#handlers.run(searchJob.parse(job.data), job.attemptsStarted > 1);
+      await this.#handlers.run(searchJob.parse(job.data), { isRepeated: job.attemptsStarted > 1, lease });
       return undefined;
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));

@@ -1,6 +1,7 @@
 import { type IQueueBackend, type Job, type JobJson, Worker, type WorkerOptions } from "bullmq";
 import type { Redis } from "ioredis";
 import { protocolTimes } from "../shared/protocol-times.ts";
+import { acquiringLease, TakenLease } from "./engine/flight-leases.ts";
 import { failedKept, prefix, queueKeys, queueName } from "../shared/queue/search-queue.ts";
 
 // A failed search is refunded and answered, not retried; only the job of a dead worker is taken over. BullMQ reads this from
@@ -15,6 +16,25 @@ const takeOversMax = 2;
 const unreadMarker = `${queueKeys.marker}-unread`;
 // Where BullMQ looks for jobs that wait by their turn and finds none. It then deletes the counter of their scores.
 const noTurns = { prioritized: `${queueKeys.waitingByTurn}-none`, pc: `${queueKeys.waitingByTurn}-none-counter` };
+
+export interface TakenJob {
+  job: Job;
+  /** Of its lock. */
+  token: string;
+  /** Of its flight, if it was acquired with the job. */
+  lease: TakenLease | undefined;
+}
+
+/** BullMQ's scripts that take a job. */
+const takeScripts = /^moveTo(Active|Finished):/;
+
+/** Has BullMQ acquire the leases of the jobs that it takes on this connection. */
+export function withLeases(connection: Redis): Redis {
+  const define = connection.defineCommand.bind(connection);
+  connection.defineCommand = (name, { lua, ...definition }) =>
+    define(name, { ...definition, lua: takeScripts.test(name) ? acquiringLease(lua) : lua });
+  return connection;
+}
 
 /** BullMQ's worker without its loop: it has no connection for that loop to block on, and wakes no other worker. */
 export class ManualWorker extends Worker {
@@ -65,10 +85,14 @@ export class ManualWorker extends Worker {
   }
 
   /** The job in BullMQ's reply, if there was one to take. */
-  async jobIn(reply: unknown, token: string): Promise<Job | undefined> {
+  async jobIn(reply: unknown, token: string): Promise<TakenJob | undefined> {
     if (!Array.isArray(reply)) return undefined;
     // BullMQ does not say the types of the reply, which it reads in the same way.
-    const [data, id] = reply as [JobJson?, string?];
-    return this.nextJobFromJobData(data, id, token);
+    const [data, id, holder] = reply as [JobJson?, string?, (string | number)?];
+    const job = await this.nextJobFromJobData(data, id, token);
+    if (!job) return undefined;
+    const { flight } = job.data;
+    const lease = typeof holder === "string" ? new TakenLease(this.#connection, flight, holder) : undefined;
+    return { job, token, lease };
   }
 }

@@ -19,7 +19,7 @@ import type { EngineAnswer } from "./engine/google-engine.ts";
 import type { Engine, EngineSearch, SourcedAnswer } from "./engine/single-flight.ts";
 import type { RawAnswers } from "./raw-answers/record-raw-answers.ts";
 import { AverageRunTime } from "./concurrency-controller.ts";
-import { JobLoop, WorkersLost } from "./job-loop.ts";
+import { type JobHandlers, JobLoop, WorkersLost } from "./job-loop.ts";
 import { type includes, queryFingerprint, searchedPart } from "../shared/query/query.ts";
 import { orderedResults, shortened } from "../shared/search-answer.ts";
 
@@ -48,15 +48,17 @@ type RunningSearches = Pick<Context, "clock" | "config" | "log" | "metrics" | "t
   searchLog?: SearchLog | undefined;
 };
 
+type RunOptions = Parameters<JobHandlers["run"]>[1];
+
 /** Takes searches from the queue until the process stops. @param slots how many at once at first. */
 export async function takeJobs(
   context: Context & RunningSearches,
   slots: number,
 ): Promise<{ jobs: JobLoop; average: AverageRunTime }> {
   const average = new AverageRunTime();
-  const run = (job: SearchJob, isRepeated: boolean) => {
+  const run: JobHandlers["run"] = (job, options) => {
     const startedAtMs = performance.now();
-    return runSearchJob(context, job, isRepeated).finally(() => average.add(performance.now() - startedAtMs));
+    return runSearchJob(context, job, options).finally(() => average.add(performance.now() - startedAtMs));
   };
   const failed = async (error: Error, requestId: string | undefined, job: SearchJob | undefined) => {
     if (error instanceof WorkersLost) context.log.warn({ requestId }, "a search lost every worker that had it");
@@ -69,10 +71,10 @@ export async function takeJobs(
   return { jobs, average };
 }
 
-async function runSearchJob(context: RunningSearches, job: SearchJob, isRepeated: boolean): Promise<void> {
+async function runSearchJob(context: RunningSearches, job: SearchJob, options: RunOptions): Promise<void> {
   const { clock, settlement, log, tracing } = context;
   const spans = tracing.resume(job.traceparent);
-  const { ending, trace, payable, callerDisconnected } = await search(context, job, isRepeated, spans);
+  const { ending, trace, payable, callerDisconnected } = await search(context, job, options, spans);
   const compressed = job.key && ending.ok ? await compressAnswer(ending.body) : undefined;
   const truncated = ending.ok && ending.truncated && { truncated: true };
   const line = { requestId: job.requestId, outcome: outcomeOf(ending, callerDisconnected), ...truncated, ...trace };
@@ -131,7 +133,7 @@ const outcomeOf = (ending: Ending, callerDisconnected: boolean) =>
 async function search(
   context: RunningSearches,
   job: SearchJob,
-  isRepeated: boolean,
+  { isRepeated, lease }: RunOptions,
   spans: Spans | undefined,
 ): Promise<{ ending: Ending; trace: SearchTrace; payable: PayableCalls | undefined; callerDisconnected: boolean }> {
   const { clock, metrics, disconnectedSearches } = context;
@@ -145,7 +147,7 @@ async function search(
   const disconnected = await disconnectedSearches.begin(job, isRepeated);
   const leftMs = job.deadlineAtMs - startedAtMs - protocolTimes.settleMarginMs;
   const recorder = context.rawAnswers?.recorderFor(job.requestId);
-  const answer = await ask(context, job, { leftMs, disconnected, recorder, spans }).finally(() =>
+  const answer = await ask(context, job, { leftMs, lease, disconnected, recorder, spans }).finally(() =>
     disconnectedSearches.end(job),
   );
   const { calls, callsOf = null } = answer.trace;
@@ -201,7 +203,7 @@ function findingsOf({ query }: SearchJob, answer: Extract<SourcedAnswer, { ok: t
 async function ask(
   context: RunningSearches,
   job: SearchJob,
-  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "disconnected" | "recorder" | "spans">,
+  { leftMs, ...options }: { leftMs: number } & Pick<EngineSearch, "lease" | "disconnected" | "recorder" | "spans">,
 ): Promise<SourcedAnswer> {
   const beganAtMs = performance.now();
   const kept = await findKept(context, job, leftMs);

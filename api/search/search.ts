@@ -6,6 +6,7 @@ import type { Log } from "../../shared/log.ts";
 import { protocolTimes } from "../../shared/protocol-times.ts";
 import type { PayableCalls, Reply, SearchTrace } from "../../shared/queue/replies.ts";
 import type { SearchQueue } from "../../shared/queue/search-queue.ts";
+import { queryFingerprint, searchedPart } from "../../shared/query/query.ts";
 import { mayHaveRun } from "../../shared/redis/connect.ts";
 import { redisFailure } from "../datastore-unavailable.ts";
 import { CallerDisconnected, SearchFailed } from "../errors.ts";
@@ -127,6 +128,7 @@ export class Search {
         inbox: replyInbox.key,
         unpaidCallsPerHour: caller.plan.unpaidCalls,
         hadLittleTime,
+        ...(!(caller.keepsAnswers && query.maxAgeSeconds) && { flight: queryFingerprint(searchedPart(query)) }),
         ...(key && { key }),
         ...(spans && { traceparent: spans.traceparent }),
         ...(caller.keepsAnswers && { cachedPriceMils: cachedPriceMils(caller.plan, query) }),

@@ -21,6 +21,11 @@ export const searchJob = z.object({
   requestId: z.string(),
   organizationId: z.string(),
   query: querySchema,
+  /**
+   * The fingerprint of what the engine searches: a worker acquires its lease with the job. Absent if a kept answer may answer the
+   * search, which then needs no lease.
+   */
+  flight: z.string().optional(),
   tokenId: z.string(),
   /** The limits that the search was admitted under, and may be charged under. */
   limits: payerLimits,

@@ -43,6 +43,8 @@ test("a delivered answer stays charged when the second run of its job fails", as
   const release = stub.hold();
   const search = service.search(token, { keyword: "delivered" });
   const job = await runningJob("delivered");
+  // A job comes with the lease of its flight.
+  expect(await service.redis.hget(`lease:${job.data.flight}`, "holder")).toBe(`${job.id}:1`);
   postgres.cut(); // The API can answer its caller, but cannot record the delivery.
   release();
   expect(await search).toMatchObject({ status: 200, body: { creditsCharged: 5 } });

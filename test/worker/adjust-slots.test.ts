@@ -9,7 +9,8 @@ import { withinShareMax } from "../../shared/queue/turns.ts";
 import { RedisConnections } from "../../shared/redis/connections.ts";
 import { adjustSlots } from "../../worker/adjust-slots.ts";
 import { ConcurrencyController } from "../../worker/concurrency-controller.ts";
-import { JobLoop } from "../../worker/job-loop.ts";
+import type { TakenLease } from "../../worker/engine/flight-leases.ts";
+import { type JobHandlers, JobLoop } from "../../worker/job-loop.ts";
 import { eventually } from "../harness/assertions/eventually.ts";
 import { searchJob } from "../harness/fixtures/queries.ts";
 import { openFreshRedis } from "../harness/servers/open-redis.ts";
@@ -28,6 +29,8 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
   /** What the workers have sent on the connections on which they take searches, and how much of it before each search began. */
   const sent: string[] = [];
   const sentAtStart: number[] = [];
+  const failed: Error[] = [];
+  const leases: (TakenLease | undefined)[] = [];
   const open = connections.openBlocking.bind(connections);
   connections.openBlocking = (name) => {
     const connection = open(name);
@@ -46,20 +49,30 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     await queue.close();
     await shutdown.run(log);
   });
-  const enqueue = async (searches: number, turn: number) => {
+  const enqueue = async (searches: number, turn: number, fields: { flight?: string } = {}) => {
     const ids = Array.from({ length: searches }, () => newId("req"));
     for (const requestId of ids)
-      await queue.add("search", searchJob({ requestId }), { jobId: requestId, ...(turn > 0 && { priority: turn }) });
+      await queue.add("search", searchJob({ requestId, ...fields }), {
+        jobId: requestId,
+        ...(turn > 0 && { priority: turn }),
+      });
     return ids;
   };
   await enqueue(count * runsAtFirst, beyondShare);
   for (let workers = 1; workers <= count; workers += 1) {
-    const run = ({ requestId }: { requestId: string }) => {
+    const run: JobHandlers["run"] = ({ requestId }, { lease }) => {
       started.push(requestId);
+      leases.push(lease);
       sentAtStart.push(sent.length);
       return ended.promise;
     };
-    const handlers = { run, failed: () => ended.promise };
+    const handlers = {
+      run,
+      failed: (error: Error) => {
+        failed.push(error);
+        return ended.promise;
+      },
+    };
     const parts = { connections, redis, metrics, log };
     const loop = new JobLoop(parts, handlers, { workerId: `worker ${workers}`, concurrency: runsAtFirst });
     loops.push(loop);
@@ -71,7 +84,7 @@ async function openWorkers(count: number, { runsAtFirst, slots }: { runsAtFirst:
     adjustSlots({ redis, metrics, log, shutdown }, new ConcurrencyController(slots), measured);
     loop.setConcurrency(slots);
   }
-  return { redis, loops, started, sent, sentAtStart, enqueue, end: () => ended.resolve() };
+  return { redis, queue, loops, started, failed, leases, sent, sentAtStart, enqueue, end: () => ended.resolve() };
 }
 
 test("workers with all slots taken take an organization's only search and no search beyond shares, however many searches run", async () => {
@@ -154,8 +167,9 @@ test.each([
     // Behind the first worker, which gets the marker of the search.
     const woken = other.bzpopmin(queueKeys.marker, 5);
     await eventually(() => isWaiting(redis, "other"));
-    const ids = await enqueue(1, beyondShare);
+    const ids = await enqueue(1, beyondShare, { flight: "one" });
     expect(await woken).not.toBeNull();
+    expect(await redis.exists("lease:one")).toBe(0);
     expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual(ids);
     expect(started).toHaveLength(1);
   },
@@ -168,4 +182,43 @@ test("a worker that stops while it waits leaves a search that comes to others", 
   const [ids] = await Promise.all([enqueue(1, beyondShare), loop?.stop()]);
   expect(await redis.lrange(queueKeys.running, 0, -1)).toEqual([]);
   expect(await redis.zrange(queueKeys.waitingByTurn, 0, "-1")).toEqual(ids);
+});
+
+test("a worker acquires the lease of a flight with a search of it, unless Redis has a record of the flight", async () => {
+  const { loop, redis, started, leases, enqueue } = await openWaitingWorker();
+  const [first] = await enqueue(1, beyondShare, { flight: "one" });
+  await eventually(async () => started.length === 2);
+  expect(await redis.hgetall("lease:one")).toEqual({ holder: `${first}:1` });
+  expect(await redis.persist("lease:one")).toBe(1); // From now on it does not expire.
+  loop?.setConcurrency(3);
+  await enqueue(1, beyondShare, { flight: "one" });
+  await eventually(async () => started.length === 3);
+  expect(leases.map((lease) => lease?.use("one"))).toEqual([undefined, `${first}:1`, undefined]);
+});
+
+test("a worker that ends a search and takes the next one in one step acquires its lease as well", async () => {
+  const { loops, started, leases, enqueue, end } = await openWorkers(1, { runsAtFirst: 1 });
+  await enqueue(1, 0, { flight: "one" });
+  loops[0]?.resume(); // It knows that one waits, and takes it as the first one ends.
+  end();
+  await eventually(async () => started.length === 2);
+  expect(leases[1]).toBeDefined();
+});
+
+test("a lease that no flight uses is released when its search ends", async () => {
+  const { redis, started, enqueue, end } = await openWaitingWorker();
+  await enqueue(1, beyondShare, { flight: "one" });
+  await eventually(async () => started.length === 2);
+  expect(await redis.persist("lease:one")).toBe(1); // It does not expire.
+  end();
+  await eventually(async () => (await redis.exists("lease:one")) === 0);
+});
+
+test("a job that is no search is taken without a lease", async () => {
+  const { redis, queue, started, failed } = await openWaitingWorker();
+  await queue.add("search", { flight: 1 });
+  await queue.add("search", "no search");
+  await eventually(async () => failed.length === 2);
+  expect(started).toHaveLength(1);
+  expect(await redis.keys("lease:*")).toEqual([]);
 });

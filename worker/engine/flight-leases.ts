@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Redis } from "ioredis";
 import { z } from "zod";
 import { withTimeout } from "../../shared/concurrency/wait-for.ts";
@@ -11,7 +12,7 @@ import { type EngineAnswer, engineErrors } from "./google-engine.ts";
  * The flights of all workers in Redis: a record for each query that is being searched, so that equal searches find each
  * other. A record may be lost at any time; then more than one worker calls the providers. It is in one of these states:
  *
- * - **absent**: no worker searches. The next worker acquires the lease: *held*.
+ * - **absent**: no worker searches. The next worker acquires the lease, with the job that it takes or afterwards: *held*.
  * - **held** (`holder`, the holder's token): the holder renews the lease every 600 ms until it publishes: *published*. If
  *   no worker waits and nothing is to be cached, it releases the lease instead: *absent*. If its search failed for lack of
  *   time, it releases the lease without a result: *released*. If it dies, the lease expires after 2 s: *absent*. If it only
@@ -36,6 +37,8 @@ const acquireScript = new Script("acquireLease", new URL("acquire-lease.lua", im
 const releaseScript = new Script("releaseLease", new URL("release-lease.lua", import.meta.url));
 const renewScript = new Script("renewLease", new URL("renew-lease.lua", import.meta.url));
 const publishScript = new Script("publishFlight", new URL("publish-flight.lua", import.meta.url));
+
+const leaseTaken = readFileSync(new URL("lease-taken.lua", import.meta.url), "utf8");
 
 const trace = z.object({
   provider: z.string(),
@@ -72,6 +75,36 @@ type LeaseAttempt =
   | { kind: "published"; answer: EngineAnswer; flight: string; atMs: number };
 
 const keyOf = (fingerprint: string) => `lease:${fingerprint}`;
+
+/** @param takeScript a script of BullMQ that takes a job. @returns one that also acquires the lease of the job's flight. */
+export const acquiringLease = (takeScript: string) =>
+  ["local function take(KEYS, ARGV)", takeScript, "end", `local leaseMs = ${leaseMs}`, leaseTaken].join("\n");
+
+/** A lease that was acquired with a job, for the flight that the job's search may start. */
+export class TakenLease {
+  readonly #redis: Redis;
+  readonly #fingerprint: string;
+  #token: string | undefined;
+
+  constructor(redis: Redis, fingerprint: string, token: string) {
+    this.#redis = redis;
+    this.#fingerprint = fingerprint;
+    this.#token = token;
+  }
+
+  /** The token, for a flight of this query, which releases the lease from now on. Undefined if there is none any more. */
+  use(fingerprint: string): string | undefined {
+    const token = fingerprint === this.#fingerprint ? this.#token : undefined;
+    if (token !== undefined) this.#token = undefined;
+    return token;
+  }
+
+  /** Releases the lease, unless a flight has it. Never rejects: if Redis does not answer, the lease expires. */
+  async release(): Promise<void> {
+    const token = this.use(this.#fingerprint);
+    if (token !== undefined) await releaseWithoutResult(this.#redis, this.#fingerprint, token).catch(() => undefined);
+  }
+}
 
 /**
  * Acquires the lease of a flight, or returns its holder or its result.

@@ -11,7 +11,14 @@ import { type Query, queryFingerprint, searchedPart } from "../../shared/query/q
 import type { PayableCalls } from "../../shared/queue/replies.ts";
 import { hasRedisHeadroom } from "../../shared/redis/memory.ts";
 import { type CallOptions, newTrace, type SlotClaim, SlotClaims, type Trace } from "../providers/policies/attempt.ts";
-import { acquireLease, keepLeaseAlive, publishResult, releaseLease, releaseWithoutResult } from "./flight-leases.ts";
+import {
+  acquireLease,
+  keepLeaseAlive,
+  publishResult,
+  releaseLease,
+  releaseWithoutResult,
+  type TakenLease,
+} from "./flight-leases.ts";
 import type { EngineAnswer, GoogleEngine } from "./google-engine.ts";
 
 const firstPollMs = 10;
@@ -25,6 +32,8 @@ const cacheShareMax = 0.6;
 
 export type EngineSearch = Omit<CallOptions, "claims"> & {
   query: Query;
+  /** Of its query, if it was acquired with the job. */
+  lease?: TakenLease | undefined;
   claim: SlotClaim;
   remainingMs: number;
   /** By Redis' clock. */
@@ -50,6 +59,8 @@ type Flight = CallOptions & {
   /** Of the searches that wait for it, and of one in another process. */
   claims: SlotClaims;
   fingerprint: string;
+  /** The token of the lease that it has already. */
+  token: string | undefined;
   /** On the clock of `performance.now()`. */
   deadlineAtMs: number;
   /** By Redis' clock: older answers are ignored. */
@@ -136,7 +147,8 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
       const other = inFlight.get(fingerprint);
       if (!other) {
         const claims = new SlotClaims(claim);
-        const flight = { query, fingerprint, deadlineAtMs, sinceMs, claims, recorder, spans };
+        const token = request.lease?.use(fingerprint);
+        const flight = { query, fingerprint, token, deadlineAtMs, sinceMs, claims, recorder, spans };
         const started = startFlight(fly, inFlight, flight);
         const leave = () => started.leave(claim);
         disconnected?.addEventListener("abort", leave, { once: true });
@@ -146,6 +158,8 @@ export function openSingleFlight(context: Parts, google: Pick<GoogleEngine, "sea
         const payable = isLeftToOthers ? undefined : payableCalls(started, own, query);
         return withSource(own, own.isOwn ? "provider" : sourceByAge(own), payable);
       }
+      // That flight may wait for the lease.
+      void request.lease?.release();
       other.flight.hasWaiters = true;
       other.searches += 1;
       other.latestAtMs = Math.max(other.latestAtMs, deadlineAtMs);
@@ -264,6 +278,7 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
   };
 
   return async (flight) => {
+    if (flight.token !== undefined) return flyWithLease(flight, flight.token);
     const token = randomUUID();
     const { fingerprint, deadlineAtMs, sinceMs, claims, disconnected } = flight;
     let awaited: string | undefined;
@@ -276,9 +291,8 @@ function openFlights(context: Parts, google: Pick<GoogleEngine, "search">): (fli
       const wanted = { token, sinceMs, claim: claims.fewest, timeoutMs: Math.min(redisTimeoutMs, remainingMs) };
       const lease = await acquireLease(redis, fingerprint, { ...wanted, awaited }).catch(failed);
       if (lease?.kind === "acquired") return flyWithLease(flight, token);
-      if (lease?.kind === "published") {
+      if (lease?.kind === "published")
         return { answer: lease.answer, flight: lease.flight, atMs: lease.atMs, isOwn: false, outOfTime: false };
-      }
       if (!lease && performance.now() > giveUpOnRedisAtMs) return callProviders(flight, token);
       if (lease) {
         awaited = lease.holder;

@@ -153,11 +153,7 @@ function undoCases(): Case[] {
 
 function workerCases(): Case[] {
   const isRemoved = ({ step, edge }: Point) => step === "finish" && edge === "after";
-  const run = [
-    ...bothOf("take", "lease", "ask", "unlease", "settle", "drop"),
-    point("answer", "after"),
-    ...bothOf("finish"),
-  ];
+  const run = [...bothOf("take", "ask", "unlease", "settle", "drop"), point("answer", "after"), ...bothOf("finish")];
   const searches = kinds.flatMap((keyed) =>
     run.flatMap((at) =>
       ([1, 2] as const)

@@ -6,7 +6,7 @@ import { runCrashPoints } from "./run.ts";
 /** One case for each way to recover; `npm run faults -- crash-points` runs all of them. */
 const chosen = [
   "worker:settle:after, no key, first delivery", // another worker takes over and finds the charge
-  "worker:lease:after, no key, first delivery", // the lease expires, and another worker calls the provider
+  "worker:take:after, no key, first delivery", // the lease expires, and another worker calls the provider
   "api:enqueue:before, no key, first delivery", // the sweeper ends the hold
   "api:respond:before, key, first delivery", // the caller's retry is answered from the key
   "api:confirm:before, no key, first delivery", // in doubt: the reconciler reverses the charge

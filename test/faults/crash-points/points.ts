@@ -19,8 +19,7 @@ export const steps = [
   "remove", // Redis: the job of a caller who disconnected
   "announce", // Redis: tells the workers that the caller disconnected
   // The worker.
-  "take", // Redis: the worker takes a job
-  "lease", // Redis: the lease to call the provider for all equal searches
+  "take", // Redis: the worker takes a job, with the lease to call the provider for all equal searches
   "ask", // HTTP: the provider
   "unlease", // Redis: the end of a lease without waiters
   "answer", // Redis: the answer into the inbox

@@ -21,7 +21,6 @@ const stepsOfScripts: Record<string, Step> = {
   addStandardJob: "enqueue",
   removeJob: "remove",
   moveToActive: "take",
-  acquireLease: "lease",
   releaseLease: "unlease",
   reply: "answer",
   moveToFinished: "finish",
