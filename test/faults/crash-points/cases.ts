@@ -153,7 +153,12 @@ function undoCases(): Case[] {
 
 function workerCases(): Case[] {
   const isRemoved = ({ step, edge }: Point) => step === "finish" && edge === "after";
-  const run = [...bothOf("take", "ask", "unlease", "settle", "drop"), point("answer", "after"), ...bothOf("finish")];
+  const run = [
+    point("take", "after"),
+    ...bothOf("ask", "unlease", "settle", "drop"),
+    point("answer", "after"),
+    ...bothOf("finish"),
+  ];
   const searches = kinds.flatMap((keyed) =>
     run.flatMap((at) =>
       ([1, 2] as const)

@@ -91,10 +91,8 @@ export function watchRedis(): void {
     };
     // A later command would be sent before the reply arrives.
     if (step && edgeAt(step) === "after" && !mayBeRepeated.has(step)) cut.add(this);
-    if (!step || edgeAt(step) !== "before") return sendCommand.call(this, command);
-    if (step !== "take") die();
-    void untilKnownIdle(this, command).then(() => sendCommand.call(this, command));
-    return command.promise;
+    if (step && edgeAt(step) === "before") die();
+    return sendCommand.call(this, command);
   };
 
   /** A pipeline is no transaction. It is cut at the step: the commands before it run, and then the process dies. */
@@ -113,11 +111,4 @@ export function watchRedis(): void {
     }
     return exec.apply(this, args);
   };
-}
-
-/** A worker polls for jobs. It dies only if there is one. */
-async function untilKnownIdle(redis: Redis, moveToActive: Command): Promise<void> {
-  const [, , waitingKey] = moveToActive.args;
-  const waiting = await redis.llen(String(waitingKey)).catch(() => 0);
-  if (waiting > 0) die();
 }
