@@ -77,9 +77,19 @@ async function metricIs(line: string): Promise<boolean> {
   return text.split("\n").includes(line);
 }
 
-test("a search whose body arrives after shutdown began is refused, and its connection closed", async () => {
+/** A page at this API that has had its first live update. @returns waits until its stream ends; rejects if it breaks. */
+async function openStream(api: number): Promise<() => Promise<void>> {
+  const { events } = await (await signIn(service, await service.organization(), { api })).follow();
+  await events.next();
+  return async () => {
+    while (!(await events.next()).done);
+  };
+}
+
+test("an API that shuts down ends its streams of live updates at once, refuses a search whose body arrives then, closes its connection and exits cleanly", async () => {
   const organization = await service.organization({ terms: endlessWindow });
   const api = await service.startApi();
+  const untilStreamEnd = await openStream(service.apis.indexOf(api));
   const exited = once(api.child, "exit");
   const body = '{"keyword":"a"}';
   const head = ["POST /v1/serp/search HTTP/1.1", "Host: a", "Content-Type: application/json"];
@@ -90,6 +100,7 @@ test("a search whose body arrives after shutdown began is refused, and its conne
         // Once its head has arrived, the request is in flight when the shutdown begins.
         await service.until(() => isUsed(organization));
         api.kill("SIGTERM");
+        await untilStreamEnd();
         await service.until(() => refusesConnections(api));
         return body;
       },
@@ -100,6 +111,7 @@ test("a search whose body arrives after shutdown began is refused, and its conne
   expect(refusalWithRetry(answer)).toEqual(unavailable("shutting_down"));
   const [exitCode] = await exited;
   expect(exitCode).toBe(0);
+  expect(api.errors).toEqual([]);
 });
 
 async function isUsed({ tokenId }: Organization): Promise<boolean> {
@@ -141,24 +153,6 @@ test("once the last worker has stopped a search is refused without a hold, and a
   expect(refusalWithRetry(await service.search(token, { keyword: "x" }))).toEqual(unavailable("no_workers"));
   expect(await service.holdsOf(organizationId)).toEqual({ open: 0, heldMils: 0 });
   expect(await replay()).toMatchObject({ status: 200, text });
-});
-
-/** A page at this API that has had its first live update. @returns waits until its stream ends; rejects if it breaks. */
-async function openStream(api: number): Promise<() => Promise<void>> {
-  const { events } = await (await signIn(service, await service.organization(), { api })).follow();
-  await events.next();
-  return async () => {
-    while (!(await events.next()).done);
-  };
-}
-
-test("an API that shuts down ends its streams of live updates at once, and exits cleanly", async () => {
-  const stopping = await service.startApi();
-  const untilEnd = await openStream(service.apis.indexOf(stopping));
-  const stopped = stopping.stop();
-  await untilEnd();
-  expect(await stopped).toBe(0);
-  expect(stopping.errors).toEqual([]);
 });
 
 test("a stream of live updates ends when Redis is lost, and its slot is freed", async () => {
