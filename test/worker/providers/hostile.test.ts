@@ -82,6 +82,15 @@ const pageWith = (parts: string) =>
 const itemsOf = (...items: unknown[]) =>
   `{"status_code":20000,"tasks":[{"status_code":20000,"result":[{"items":${JSON.stringify(items)}}]}]}`;
 const deepItem = itemsOf({ type: "new", items: "deep" }).replace('"deep"', nested('[{"title":"a","items":', "}]"));
+const deepOverview = itemsOf({ type: "ai_overview", items: "deep" }).replace(
+  '"deep"',
+  nested('[{"text":"a","components":', "}]"),
+);
+const panelTexts = Array.from({ length: 12_000 }, (_, at) => ({
+  type: "knowledge_graph_description_item",
+  text: `${"a".repeat(60)}${at}`,
+}));
+const panel = { type: "knowledge_graph", title: "a", description: "a".repeat(2e6), items: panelTexts };
 const longTexts = [
   { type: "organic", title: "a", url: "https://a.example/", pre_snippet: `a${" ".repeat(1e6)}b` },
   { type: "ai_overview", items: ["![", "](", "[", "# "].map((part) => ({ markdown: part.repeat(1e4) })) },
@@ -95,7 +104,7 @@ const manyLines = `[{"rich_snippet":{"extensions":[${Array(40_000).fill('"(1)"')
 
 test.each<[string, "serpapi" | "searchapi" | "dataforseo", ...bodies: string[]]>([
   ["very deep nesting", "serpapi", ...serpapiParts.map((part) => pageWith(`"${part}":${deepPart}`))],
-  ["very deep nesting", "dataforseo", deepItem],
+  ["very deep nesting", "dataforseo", deepItem, deepOverview],
   ["very deep nesting", "searchapi", pageWith(`"ai_overview":{"text_blocks":${nested('[{"items":', "}]")}}`)],
   [
     "very long lists",
@@ -103,6 +112,7 @@ test.each<[string, "serpapi" | "searchapi" | "dataforseo", ...bodies: string[]]>
     ...longParts.flatMap((part) => members.map((m) => pageWith(`"${part}":${longList(m)}`))),
   ],
   ["very long texts", "dataforseo", itemsOf(...longTexts)],
+  ["twelve thousand texts beside a very long one", "dataforseo", itemsOf(panel)],
   [
     "forty thousand lines in one row",
     "searchapi",

@@ -9,7 +9,7 @@ import {
 } from "../build-element.ts";
 import type { Fields } from "../read-rows.ts";
 import type { Element } from "../provider.ts";
-import { isOnGoogle, plainText } from "../sanitize.ts";
+import { isOnGoogle, plainText, textCharactersMax } from "../sanitize.ts";
 import { collectLinks, isOverview, questionLinks, readOverview, toLink } from "./links.ts";
 import {
   firstText,
@@ -234,11 +234,14 @@ function readKnowledgeGraph(item: Item): RawElement {
   const [description = "", ...moreTexts] = textsOf(item, ["description"])
     .concat(descriptions.map((part) => firstText(part, "text")))
     .concat(generated.map(({ paragraphs }) => joinLines(paragraphs)));
+  // What is cut off need not be searched: thousands of texts, each in megabytes, would take many seconds.
+  const shown = (text: string) => text.slice(0, textCharactersMax);
+  const shownDescription = shown(description);
   return {
     url: "",
     description,
     bottom: [
-      ...moreTexts.filter((text) => !description.includes(text)),
+      ...moreTexts.filter((text) => !shownDescription.includes(shown(text))),
       ...generated.flatMap(({ tableRows }) => tableRows),
       ...facts.map(factLine),
     ],

@@ -17,6 +17,8 @@ import {
 
 /** Links are found in the element, in its items, and in the parts of its items. */
 const linkDepthMax = 3;
+/** Deeper than the parts of any generated text. */
+const partDepthMax = 20;
 /** No list on a page of results is longer. */
 const listRowsMax = 500;
 
@@ -174,31 +176,33 @@ export function isOverview({ type }: Fields): boolean {
 
 export function readOverview(overview: Fields): Overview {
   const parts = toRows(overview["items"]);
-  const paragraphs = filled(parts.map(paragraphOf));
+  const paragraphs = filled(parts.map((part) => paragraphOf(part)));
   return {
     paragraphs: paragraphs.length > 0 ? paragraphs : filled([plainMarkdown(overview["markdown"])]),
     tableRows: parts.flatMap(tableLines),
-    links: [...citedBy(overview), ...parts.flatMap(linksOf)],
+    links: [...citedBy(overview), ...parts.flatMap((part) => linksOf(part))],
   };
 }
 
 /** A part with its components as one paragraph. A video is a link and not a part of the text. */
-function paragraphOf(part: Fields): string {
+function paragraphOf(part: Fields, depth = partDepthMax): string {
   if (isVideo(part) || toRows(part["table"]).length > 0) return "";
-  const components = toRows(part["components"]).map(paragraphOf);
+  const components = componentsOf(part, depth).map((component) => paragraphOf(component, depth - 1));
   const title = firstText(part, "title");
   const own = components.length > 0 ? firstText(part, "text") : overviewText(part);
   return underHeading(title, joinLines([own === title ? "" : own, ...components]));
 }
 
-function linksOf(part: Fields): RawLink[] {
+const componentsOf = (part: Fields, depth: number): Fields[] => (depth > 1 ? toRows(part["components"]) : []);
+
+function linksOf(part: Fields, depth = partDepthMax): RawLink[] {
   const own = isVideo(part) ? [toCitedLink(part)] : [];
   return [
     ...own,
     ...citedBy(part),
     ...cardsIn(part["markdown"]),
     ...toRows(part["links"]).map(toCitedLink),
-    ...toRows(part["components"]).flatMap(linksOf),
+    ...componentsOf(part, depth).flatMap((component) => linksOf(component, depth - 1)),
   ];
 }
 
