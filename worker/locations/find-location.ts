@@ -124,13 +124,18 @@ type TypedLocation = {
   cityAndRegion: string;
   /** Each of them, folded: what the caller means, then what it is in. */
   parts: string[];
+  /** The names of each that it is in. Found once: a city has hundreds of other names, and each is compared in every list. */
+  accepted: ReadonlySet<string>[];
 };
 
 type Row = Pick<ListedLocation, "name" | "folded" | "isMarket">;
 
 export function toTypedLocation(location: string): TypedLocation {
   const cityAndRegion = location.slice(0, location.lastIndexOf(","));
-  return { countryCode: countryOf(location), cityAndRegion, parts: cityAndRegion.split(",").map(foldLocationPart) };
+  const countryCode = countryOf(location);
+  const parts = cityAndRegion.split(",").map(foldLocationPart);
+  const accepted = parts.slice(1).map((region) => new Set([region, ...englishRegions(region, countryCode)]));
+  return { countryCode, cityAndRegion, parts, accepted };
 }
 
 /**
@@ -143,11 +148,10 @@ export function matchLocation(typed: TypedLocation, rows: readonly Row[]): Row[]
   const folded = typed.parts.join(",");
   const sameName = rows.filter((row) => row.folded === folded);
   if (sameName.length > 0) return bySpelling(typed, sameName);
-  const [first = "", ...regions] = typed.parts;
-  const accepted = regions.map((region) => new Set([region, ...englishRegions(region, typed.countryCode)]));
+  const [first = ""] = typed.parts;
   return rows.filter((row) => {
     const [name, ...within] = row.folded.split(",");
-    return !row.isMarket && name === first && hasInOrder(within, accepted);
+    return !row.isMarket && name === first && hasInOrder(within, typed.accepted);
   });
 }
 
