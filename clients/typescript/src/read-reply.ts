@@ -64,7 +64,7 @@ function verdictOf(status: number, error: { code: string; details: Record<string
 
 /** The link with `rel="help"`, as an absolute address. */
 function helpOf({ headers, url }: Response): string | undefined {
-  const [, target] = /<([^>]*)>;\s*rel="?help"?/.exec(headers.get("link") ?? "") ?? [];
+  const [, target] = /<([^<>]*)>;\s*rel="?help"?/.exec(headers.get("link") ?? "") ?? [];
   return target === undefined || !URL.canParse(target, url) ? undefined : new URL(target, url).href;
 }
 
