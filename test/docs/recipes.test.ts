@@ -126,6 +126,7 @@ function placesOfRequestField(name: string): Places {
   for (const file of [
     "shared/search-log/search-log.ts",
     "shared/search-log/read-search-log.ts",
+    "commands/erasure/export-organization.ts",
     "api/billing/searches/answer-view.ts",
     "commands/search.ts",
     "api/playground/search-form.ts",
